@@ -1,0 +1,244 @@
+//! What an object may look like: one representation for built-in kinds and custom resources.
+//!
+//! A [`Schemas`] arena holds the nodes (built-in types refer to each other, some recursively); a
+//! [`Schema`] is a cursor into it. Defaulting, pruning, validation, strategic merge and
+//! server-side apply all walk this one structure. It never looks at a value by itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Index of a node in its [`Schemas`] arena.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// The JSON type a node accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Type {
+    /// Anything: the schema says nothing about the type.
+    #[default]
+    Any,
+    /// A JSON object: a struct (`properties`) or a map (`additional`).
+    Object,
+    /// A JSON array.
+    Array,
+    /// A string.
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number or a string (`x-kubernetes-int-or-string`).
+    IntOrString,
+}
+
+/// How server-side apply merges a list (`x-kubernetes-list-type`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ListType {
+    /// Replaced as a whole; the default.
+    #[default]
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// Items identified by these keys.
+    Map(Vec<String>),
+}
+
+/// How a strategic merge patch treats a field (`x-kubernetes-patch-strategy` and `-merge-key`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PatchRule {
+    /// Lists are merged by `key` (or as a set of scalars when there is none), maps field by field.
+    pub merge: bool,
+    /// `retainKeys`: fields of the map that the patch does not list are cleared.
+    pub retain_keys: bool,
+    /// The field that identifies an item of a merged list.
+    pub key: Option<String>,
+}
+
+/// A CEL rule of a custom resource (`x-kubernetes-validations`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// The expression; `self` and, in transition rules, `oldSelf`.
+    pub expression: String,
+    /// Shown when the rule is broken.
+    pub message: Option<String>,
+    /// Computes the message.
+    pub message_expression: Option<String>,
+    /// The cause's reason; `FieldValueInvalid` when unset.
+    pub reason: Option<String>,
+    /// The field reported instead of the rule's own.
+    pub field_path: Option<String>,
+    /// Also run where there is no old value.
+    pub optional_old_self: bool,
+}
+
+/// Bounds on values; everything unset accepts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bounds {
+    /// The only values accepted.
+    pub one_of_values: Vec<Value>,
+    /// `format`, as published (`date-time`, `int32`, `byte`, ...).
+    pub format: Option<String>,
+    /// A regular expression for strings.
+    pub pattern: Option<String>,
+    /// Least number, and whether it is itself excluded.
+    pub minimum: Option<(f64, bool)>,
+    /// Greatest number, and whether it is itself excluded.
+    pub maximum: Option<(f64, bool)>,
+    /// The number must be a multiple of this.
+    pub multiple_of: Option<f64>,
+    /// Bounds on the length of strings.
+    pub length: (Option<u64>, Option<u64>),
+    /// Bounds on the number of items.
+    pub items: (Option<u64>, Option<u64>),
+    /// Bounds on the number of properties.
+    pub properties: (Option<u64>, Option<u64>),
+    /// No two items are equal.
+    pub unique_items: bool,
+}
+
+/// One node of a schema.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Node {
+    /// The type accepted.
+    pub ty: Type,
+    /// The published name of the type (`io.k8s.api.core.v1.PodSpec`); empty where it has none.
+    pub name: String,
+    /// The fields of a struct.
+    pub properties: BTreeMap<String, NodeId>,
+    /// The value schema of a map.
+    pub additional: Option<NodeId>,
+    /// The item schema of a list.
+    pub items: Option<NodeId>,
+    /// Fields that must be present.
+    pub required: Vec<String>,
+    /// The value of the field when it is absent.
+    pub default: Option<Value>,
+    /// `null` is a value of its own.
+    pub nullable: bool,
+    /// Fields without a schema are kept.
+    pub preserve_unknown: bool,
+    /// The value is a whole object with `apiVersion`, `kind` and `metadata`.
+    pub embedded_resource: bool,
+    /// How lists merge under server-side apply.
+    pub list_type: ListType,
+    /// A struct or map that server-side apply replaces as a whole.
+    pub atomic_map: bool,
+    /// How a strategic merge patch treats this field.
+    pub patch: PatchRule,
+    /// Bounds on the value.
+    pub bounds: Bounds,
+    /// `allOf`, `anyOf`, `oneOf` (value validations only), and `not`.
+    pub all_of: Vec<NodeId>,
+    /// At least one of these accepts.
+    pub any_of: Vec<NodeId>,
+    /// Exactly one of these accepts.
+    pub one_of: Vec<NodeId>,
+    /// This must not accept.
+    pub not: Option<NodeId>,
+    /// CEL rules.
+    pub rules: Vec<Rule>,
+}
+
+/// An arena of nodes that refer to each other.
+#[derive(Debug, Clone, Default)]
+pub struct Schemas {
+    nodes: Vec<Node>,
+    names: BTreeMap<String, NodeId>,
+}
+
+impl Schemas {
+    /// Adds a node; a node with a name can be found by it.
+    ///
+    /// # Panics
+    /// Beyond 2^32 nodes, which no API comes near.
+    pub fn add(&mut self, node: Node) -> NodeId {
+        #[expect(clippy::expect_used, reason = "documented; a schema has thousands of nodes")]
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 schema nodes"));
+        if !node.name.is_empty() {
+            self.names.insert(node.name.clone(), id);
+        }
+        self.nodes.push(node);
+        id
+    }
+
+    /// Replaces a node that was added as a stand-in for a recursive type.
+    pub fn set(&mut self, id: NodeId, node: Node) {
+        if !node.name.is_empty() {
+            self.names.insert(node.name.clone(), id);
+        }
+        self.nodes[id.0 as usize] = node;
+    }
+
+    /// The cursor at `id`.
+    #[must_use]
+    pub fn at(&self, id: NodeId) -> Schema<'_> {
+        Schema { arena: self, id }
+    }
+
+    /// The type of that published name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Schema<'_>> {
+        self.names.get(name).map(|id| self.at(*id))
+    }
+}
+
+/// A cursor: one node and the arena it lives in.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema<'a> {
+    arena: &'a Schemas,
+    id: NodeId,
+}
+
+impl<'a> Schema<'a> {
+    /// The node itself.
+    #[must_use]
+    pub fn node(self) -> &'a Node {
+        &self.arena.nodes[self.id.0 as usize]
+    }
+
+    /// The node's index.
+    #[must_use]
+    pub fn id(self) -> NodeId {
+        self.id
+    }
+
+    /// Another node of the same arena.
+    #[must_use]
+    pub fn sibling(self, id: NodeId) -> Schema<'a> {
+        self.arena.at(id)
+    }
+
+    /// The schema of a declared field, else of the map's values.
+    #[must_use]
+    pub fn field(self, name: &str) -> Option<Schema<'a>> {
+        let node = self.node();
+        node.properties.get(name).copied().or(node.additional).map(|id| self.arena.at(id))
+    }
+
+    /// The schema of a list's items.
+    #[must_use]
+    pub fn items(self) -> Option<Schema<'a>> {
+        self.node().items.map(|id| self.arena.at(id))
+    }
+}
+
+/// The schema of one kind, shared between requests.
+#[derive(Debug, Clone)]
+pub struct KindSchema {
+    /// The arena; one for all built-in kinds, one per custom resource version.
+    pub schemas: Arc<Schemas>,
+    /// The node of the kind itself.
+    pub root: NodeId,
+}
+
+impl KindSchema {
+    /// The cursor at the kind.
+    #[must_use]
+    pub fn root(&self) -> Schema<'_> {
+        self.schemas.at(self.root)
+    }
+}

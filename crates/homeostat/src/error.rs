@@ -1,0 +1,94 @@
+//! The one error type of the runtime, and which of its cases are worth a retry.
+
+use std::time::Duration;
+
+/// Any error of a reconciler's own code.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// `Result` with this crate's error.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong in a reconcile.
+///
+/// Every case is transient (retried with backoff) unless it says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The API refused or could not be reached. A conflict (409) is a quick retry, not a failure.
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+
+    /// The cache has not caught up with what this reconcile wrote or read: a quick retry.
+    #[error("the cache is behind: {0}")]
+    Stale(String),
+
+    /// Retrying cannot help; wait until the object changes.
+    #[error(transparent)]
+    Terminal(BoxError),
+
+    /// An error of the reconciler's own code.
+    #[error(transparent)]
+    Transient(BoxError),
+
+    /// An object of that name exists and belongs to somebody else. Terminal.
+    #[error("{object} exists and is {owner}; rename or remove it")]
+    NotOurs {
+        /// The object in the way: `Pod default/example-pod`.
+        object: String,
+        /// Who has it: `controlled by Job other (uid ...)`, or `not owned by anyone`.
+        owner: String,
+    },
+
+    /// An object could not be read as the type it was asked for. Terminal.
+    #[error("{object} cannot be decoded")]
+    Decode {
+        /// The object in question.
+        object: String,
+        /// What the decoder says.
+        #[source]
+        source: serde_json::Error,
+    },
+
+    /// An owner reference that Kubernetes does not allow. Terminal.
+    #[error("{0}")]
+    InvalidOwner(String),
+
+    /// The reconcile function panicked.
+    #[error("reconcile panicked: {0}")]
+    Panicked(String),
+
+    /// The reconcile function ran over its time limit.
+    #[error("reconcile took longer than {0:?}")]
+    TimedOut(Duration),
+}
+
+impl Error {
+    /// An error that retrying cannot mend: the key waits until the object changes.
+    pub fn terminal(error: impl Into<BoxError>) -> Self {
+        Self::Terminal(error.into())
+    }
+
+    /// An error worth retrying with backoff.
+    pub fn transient(error: impl Into<BoxError>) -> Self {
+        Self::Transient(error.into())
+    }
+
+    /// Whether the key waits for a change instead of a retry.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(
+            self,
+            Self::Terminal(_) | Self::NotOurs { .. } | Self::Decode { .. } | Self::InvalidOwner(_)
+        )
+    }
+
+    /// Whether a quick retry from fresh state is the answer: a 409 conflict or a stale cache.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::Stale(_) => true,
+            Self::Api(kube::Error::Api(status)) => status.code == 409,
+            _ => false,
+        }
+    }
+}

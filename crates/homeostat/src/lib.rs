@@ -1,0 +1,30 @@
+//! The controller runtime: you write the reconcile function, it runs the loop.
+//!
+//! ```text
+//! apiserver ──watch──▶ cache ──changed keys──▶ queue ──▶ controller ──reconcile──▶ writes ──▶ apiserver
+//! ```
+//!
+//! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
+//! what passes against the embedded cluster passes against a real one. It never prints, never
+//! reads the clock or randomness except through [`Env`], and never polls.
+
+pub mod context;
+pub mod controller;
+pub mod error;
+pub mod key;
+pub mod kind;
+pub mod manager;
+pub mod outcome;
+pub mod trigger;
+
+pub use homeostat_env::Env;
+pub use {k8s_openapi, kube};
+
+pub use context::{Applied, Change, Context};
+pub use controller::Controller;
+pub use error::{Error, Result};
+pub use key::Key;
+pub use kind::{Kind, Object};
+pub use manager::Manager;
+pub use outcome::Outcome;
+pub use trigger::Trigger;

@@ -1,0 +1,18 @@
+//! What a reconcile that went well asks for next.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// When to run again. An error is not an outcome: it cannot be combined with a requeue time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to do until an event.
+    Done,
+    /// Run again at once, after the keys already waiting.
+    Requeue,
+    /// Run again after this long, or earlier on an event.
+    RequeueAfter(Duration),
+    /// Run again at that time, or earlier on an event; at once when it has passed.
+    RequeueAt(Timestamp),
+}

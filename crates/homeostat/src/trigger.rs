@@ -1,0 +1,71 @@
+//! Why a reconcile runs: carried from the event through the queue into the context and the journal.
+
+use std::fmt;
+
+use crate::key::Key;
+use crate::kind::Kind;
+
+/// One reason to reconcile a key. Reasons that arrive while a key waits are merged.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The object was in the first list after the start.
+    Initial,
+    /// The object itself, a child, or a watched object changed.
+    Event {
+        /// `added`, `updated` or `deleted`.
+        change: EventKind,
+        /// The kind of the object that changed.
+        kind: Kind,
+        /// The object that changed.
+        key: Key,
+    },
+    /// A requested time has come.
+    Timer,
+    /// The reconcile asked to run again at once.
+    Requeued,
+    /// The backoff after a failure has passed; counted from 1.
+    Retry {
+        /// How many failures in a row came before.
+        attempt: u32,
+    },
+    /// A conflict or a stale cache: run again from fresh state.
+    Conflict,
+    /// A source outside the API.
+    Source(String),
+}
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    /// It is new to the cache.
+    Added,
+    /// It changed.
+    Updated,
+    /// It is gone.
+    Deleted,
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added => "added",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        })
+    }
+}
+
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Initial => f.write_str("initial"),
+            Self::Event { change, kind, key } => write!(f, "{kind} {key} {change}"),
+            Self::Timer => f.write_str("timer"),
+            Self::Requeued => f.write_str("requeued"),
+            Self::Retry { attempt } => write!(f, "retry {attempt}"),
+            Self::Conflict => f.write_str("conflict"),
+            Self::Source(name) => write!(f, "source {name}"),
+        }
+    }
+}
