@@ -1,4 +1,9 @@
 //! The Kubernetes API as a `tower::Service` over a revisioned store.
+//!
+//! ```text
+//! http ──▶ registry ──▶ (schema: default, prune, validate · apply · patch) ──▶ store ──▶ watch
+//! ```
 
 pub mod field;
+pub mod kinds;
 pub mod schema;

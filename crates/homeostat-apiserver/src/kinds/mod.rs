@@ -1,0 +1,197 @@
+//! The table of kinds: one row per served resource, built-in or custom.
+//!
+//! A row is data. What the API does with an object follows from its row; nothing here runs.
+
+use std::sync::Arc;
+
+use crate::schema::KindSchema;
+
+/// One served resource of one version.
+#[derive(Debug, Clone)]
+pub struct Kind {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// `DeploymentList`.
+    pub list_kind: String,
+    /// `deployments`: the name in URLs.
+    pub plural: String,
+    /// `deployment`.
+    pub singular: String,
+    /// `deploy`.
+    pub short_names: Vec<String>,
+    /// `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// The verbs of discovery: `get`, `list`, `create`, ... A kind that cannot be listed is not stored
+    /// (`SubjectAccessReview`, `Binding`).
+    pub verbs: Vec<String>,
+    /// `status`, `scale`, `log`, ...
+    pub subresources: Vec<Subresource>,
+    /// What objects look like.
+    pub schema: KindSchema,
+    /// What differs from kind to kind in how objects are written and deleted.
+    pub strategy: Strategy,
+    /// What only custom resources have; `None` for built-in kinds.
+    pub custom: Option<Arc<Custom>>,
+}
+
+/// A path below an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subresource {
+    /// `status`.
+    pub name: String,
+    /// The kind it speaks, which may be another one: `Scale`, `Eviction`.
+    pub kind: String,
+    /// That kind's group.
+    pub group: String,
+    /// That kind's version.
+    pub version: String,
+    /// The verbs of discovery.
+    pub verbs: Vec<String>,
+}
+
+/// How `metadata.generation` moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Generation {
+    /// Not kept for this kind.
+    #[default]
+    None,
+    /// 1 at creation, +1 when `spec` changes.
+    Spec,
+    /// The same, and also when annotations change (Deployment).
+    SpecAndAnnotations,
+    /// +1 when anything but `metadata` and `status` changes.
+    AllButMetadataAndStatus,
+}
+
+/// What happens to dependents when a delete does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// The object goes first.
+    #[default]
+    Background,
+    /// Dependents that block go first.
+    Foreground,
+    /// Dependents stay and lose their owner.
+    Orphan,
+}
+
+/// The rules by which objects of a kind are written and deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strategy {
+    /// How `generation` moves.
+    pub generation: Generation,
+    /// The main resource ignores `status`, and `/status` takes nothing else.
+    pub status: bool,
+    /// An update without a `resourceVersion` is accepted.
+    pub unconditional_update: bool,
+    /// A PUT of an absent object creates it.
+    pub create_on_update: bool,
+    /// A delete answers with the deleted object, not with a `Status`.
+    pub returns_deleted: bool,
+    /// Deletes honour a grace period (Pod).
+    pub graceful: bool,
+    /// The default of `propagationPolicy`.
+    pub propagation: Propagation,
+    /// Top-level fields that a main write never takes from a new object besides `status`.
+    pub create_only: &'static [&'static str],
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self {
+            generation: Generation::None,
+            status: false,
+            unconditional_update: true,
+            create_on_update: false,
+            returns_deleted: false,
+            graceful: false,
+            propagation: Propagation::Background,
+            create_only: &[],
+        }
+    }
+}
+
+/// What a CustomResourceDefinition says beyond the schema.
+#[derive(Debug, Clone, Default)]
+pub struct Custom {
+    /// The definition's name: `ats.cnat.programming-kubernetes.info`.
+    pub definition: String,
+    /// The definition's uid: custom resources of a definition that was made anew are other objects.
+    pub definition_uid: String,
+    /// `additionalPrinterColumns` of the version.
+    pub columns: Vec<Column>,
+    /// Paths of the scale subresource.
+    pub scale: Option<ScalePaths>,
+    /// `selectableFields`, as JSON paths.
+    pub selectable_fields: Vec<String>,
+    /// The schema document as written, for OpenAPI.
+    pub open_api: serde_json::Value,
+}
+
+/// A printer column.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// `string`, `integer`, `date`, ...
+    pub ty: String,
+    /// The format, where there is one.
+    pub format: String,
+    /// For people.
+    pub description: String,
+    /// 0 is always shown, more only with `-o wide`.
+    pub priority: i32,
+    /// Where the value is.
+    pub json_path: String,
+}
+
+/// Where the scale subresource finds its numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScalePaths {
+    /// `.spec.replicas`
+    pub spec: String,
+    /// `.status.replicas`
+    pub status: String,
+    /// `.status.selector`
+    pub selector: Option<String>,
+}
+
+impl Kind {
+    /// `group/version`, or `version` for the core group.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `plural.group`, or `plural` for the core group: the name of the resource in errors.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.clone()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// Whether the subresource is served.
+    #[must_use]
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| sub.name == name)
+    }
+
+    /// Whether objects of the kind are kept.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.verbs.iter().any(|verb| verb == "list")
+    }
+}
