@@ -96,7 +96,6 @@ impl Env {
 
     /// A monotonic point in time, for measuring and for deadlines.
     #[must_use]
-    #[expect(clippy::unused_self, reason = "callers must hold an environment to read time")]
     pub fn instant(&self) -> Instant {
         #[expect(clippy::disallowed_methods, reason = "the environment owns the clock")]
         Instant::now()
