@@ -1,2 +1,48 @@
-//! Placeholder.
-fn main() {}
+//! The project's own commands. `cargo xtask help` lists them.
+
+// A task runner's output is what it prints, and it measures real time.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
+
+mod demo;
+mod generate;
+mod oracle;
+mod postgres;
+mod test;
+mod tidy;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Set-up, tests and generated tables of this project")]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Build everything and run an embedded cluster with the four operators.
+    Demo(demo::Demo),
+    /// Install or build what is missing and run every check and test.
+    Test(test::Test),
+    /// The real kube-apiserver, kubectl and etcd that judge the embedded server.
+    Oracle {
+        #[command(subcommand)]
+        verb: oracle::Verb,
+    },
+    /// Write the tables of built-in kinds from the published API of Kubernetes.
+    Generate(generate::Generate),
+    /// Check the rules of the code base that the compiler and clippy do not know.
+    Tidy,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Command::parse().verb {
+        Verb::Demo(demo) => demo.run(),
+        Verb::Test(test) => test.run(),
+        Verb::Oracle { verb } => oracle::run(&verb),
+        Verb::Generate(generate) => generate.run(),
+        Verb::Tidy => tidy::run(),
+    }
+}

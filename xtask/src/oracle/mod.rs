@@ -1,0 +1,81 @@
+//! The oracle: the real kube-apiserver, with etcd and kubectl, built from published modules.
+//!
+//! The binaries live in the user's cache, so that a fresh clone finds them and a new machine
+//! builds them. Everything listens on loopback only.
+
+mod build;
+mod start;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+pub(crate) use start::Oracle;
+
+/// The version of Kubernetes that judges.
+pub(crate) const KUBERNETES: &str = "1.36.4";
+/// The version of etcd below it.
+pub(crate) const ETCD: &str = "3.6.16";
+
+/// `cargo xtask oracle`
+#[derive(clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Build the binaries unless the cache has them.
+    Build,
+    /// Start etcd and kube-apiserver; prints the path of the kubeconfig.
+    Up,
+    /// Stop what `up` started.
+    Down,
+    /// Run etcd and kube-apiserver until standard input closes.
+    #[command(hide = true)]
+    Supervise {
+        /// Where data, logs and the kubeconfig go.
+        folder: PathBuf,
+        /// Run until killed instead.
+        #[arg(long)]
+        detached: bool,
+    },
+}
+
+pub(crate) fn run(verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::Build => println!("{}", build::ensure()?.folder.display()),
+        Verb::Up => println!("{}", start::up()?.display()),
+        Verb::Down => start::down()?,
+        Verb::Supervise { folder, detached } => start::supervise(folder, *detached)?,
+    }
+    Ok(())
+}
+
+/// The built programs.
+pub(crate) struct Binaries {
+    folder: PathBuf,
+}
+
+impl Binaries {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The kubectl of the same version.
+    pub(crate) fn kubectl(&self) -> PathBuf {
+        self.path("kubectl")
+    }
+}
+
+/// Builds what is missing and gives the programs.
+pub(crate) fn binaries() -> Result<Binaries> {
+    build::ensure()
+}
+
+/// The folder of the oracle's Go modules.
+fn modules() -> PathBuf {
+    crate::workspace::root().join("oracle")
+}
+
+fn must_exist(path: &Path) -> Result<()> {
+    if path.is_file() {
+        return Ok(());
+    }
+    bail!("{} is missing after the build", path.display())
+}

@@ -1,0 +1,68 @@
+//! Where things are, and how commands are run so that their failure is told in one line.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The root of the source tree.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// The project's folder in the user's cache, shared by every clone.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let base = match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => PathBuf::from(
+            std::env::var_os("HOME").context("neither XDG_CACHE_HOME nor HOME is set")?,
+        )
+        .join(".cache"),
+    };
+    Ok(base.join("homeostat"))
+}
+
+/// The program of that name on the `PATH`.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// Runs a command in the source tree, with its output shown.
+pub(crate) fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<()> {
+    run_with(program, arguments, &[])
+}
+
+/// The same with extra environment variables.
+pub(crate) fn run_with(
+    program: impl AsRef<OsStr>,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+) -> Result<()> {
+    let shown = format!("{} {}", program.as_ref().display(), arguments.join(" "));
+    println!("$ {shown}");
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    ensure!(status.success(), "`{shown}` failed ({status})");
+    Ok(())
+}
+
+/// The standard output of a command.
+pub(crate) fn output(program: &str, arguments: &[&str], folder: &Path) -> Result<String> {
+    let shown = format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    if !output.status.success() {
+        bail!("`{shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
