@@ -11,6 +11,8 @@ mod test;
 mod tidy;
 mod workspace;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -37,8 +39,18 @@ enum Verb {
     Tidy,
 }
 
-fn main() -> anyhow::Result<()> {
-    match Command::parse().verb {
+fn main() -> ExitCode {
+    match run(Command::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> anyhow::Result<()> {
+    match verb {
         Verb::Demo(demo) => demo.run(),
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),

@@ -39,7 +39,7 @@ impl Oracle {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        wait_until_ready(&mut supervisor, folder)?;
+        wait_until_ready(&mut supervisor)?;
         Ok(Self { supervisor, kubeconfig: folder.join("kubeconfig") })
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn up() -> Result<PathBuf> {
         .process_group(0)
         .spawn()?;
     fs::write(folder.join("pid"), supervisor.id().to_string())?;
-    wait_until_ready(&mut supervisor, &folder)?;
+    wait_until_ready(&mut supervisor)?;
     Ok(kubeconfig)
 }
 
@@ -105,7 +105,7 @@ fn running(folder: &Path) -> Option<Pid> {
         .then_some(pid)
 }
 
-fn wait_until_ready(supervisor: &mut Child, folder: &Path) -> Result<()> {
+fn wait_until_ready(supervisor: &mut Child) -> Result<()> {
     let output = supervisor.stdout.take().context("the supervisor has no output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line)?;
@@ -113,23 +113,24 @@ fn wait_until_ready(supervisor: &mut Child, folder: &Path) -> Result<()> {
         return Ok(());
     }
     let _ = supervisor.wait();
-    bail!("the oracle did not start: {} (logs in {})", line.trim(), folder.display())
+    bail!("the oracle did not start: {}", line.trim())
 }
 
 /// The hidden command that owns the two servers.
 pub(super) fn supervise(folder: &Path, detached: bool) -> Result<()> {
     let binaries = binaries()?;
-    let mut servers = match Servers::start(&binaries, folder) {
+    let _servers = match Servers::start(&binaries, folder) {
         Ok(servers) => servers,
         Err(error) => {
+            // The first line is the answer, whoever reads it.
             println!("{error:#}");
-            return Err(error);
+            return Ok(());
         }
     };
     println!("{READY}");
     std::io::stdout().flush()?;
     if detached {
-        wait_for_signal(&mut servers)?;
+        wait_for_signal()?;
     } else {
         let mut rest = Vec::new();
         let _ = std::io::stdin().read_to_end(&mut rest);
@@ -138,7 +139,7 @@ pub(super) fn supervise(folder: &Path, detached: bool) -> Result<()> {
 }
 
 /// Blocks SIGTERM and SIGINT in this thread and waits for one of them.
-fn wait_for_signal(_servers: &mut Servers) -> Result<()> {
+fn wait_for_signal() -> Result<()> {
     use nix::sys::signal::SigSet;
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTERM);
@@ -173,8 +174,11 @@ impl Servers {
                 "--unsafe-no-fsync".to_owned(),
             ],
         )?;
-        let key = folder.join("service-account.key");
-        fs::write(&key, rcgen::KeyPair::generate()?.serialize_pem())?;
+        let (private, public) =
+            (folder.join("service-account.key"), folder.join("service-account.pub"));
+        let key = rcgen::KeyPair::generate()?;
+        fs::write(&private, key.serialize_pem())?;
+        fs::write(&public, key.public_key_pem())?;
         let tokens = folder.join("tokens.csv");
         fs::write(&tokens, format!("{TOKEN},admin,admin,\"system:masters\"\n"))?;
         let certificates = folder.join("certificates");
@@ -191,8 +195,8 @@ impl Servers {
                 "--authorization-mode=RBAC".to_owned(),
                 "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-                format!("--service-account-key-file={}", key.display()),
-                format!("--service-account-signing-key-file={}", key.display()),
+                format!("--service-account-key-file={}", public.display()),
+                format!("--service-account-signing-key-file={}", private.display()),
                 "--endpoint-reconciler-type=none".to_owned(),
             ],
         )?;
