@@ -1,15 +1,124 @@
-//! Writes the tables of built-in kinds from the published API of Kubernetes.
+//! `cargo xtask generate`: the API server's tables, written from the published Kubernetes API.
+//!
+//! Reads the OpenAPI, discovery, protobuf and Go type files of the Kubernetes modules that the
+//! oracle is built from, and writes data under `crates/homeostat-apiserver/data`. The same input
+//! gives the same bytes, so `--check` can tell whether the committed data is up to date.
 
-/// `cargo xtask generate`
-#[derive(clap::Args)]
+mod go_tags;
+mod kinds;
+mod openapi;
+mod proto;
+mod schemas;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+use flate2::{Compression, GzBuilder};
+use serde::Deserialize;
+
+/// What `cargo xtask generate` takes.
+#[derive(Debug, clap::Args)]
 pub(crate) struct Generate {
-    /// Fail when the committed tables differ from what would be written.
+    /// Write nothing; fail when the committed data differs from what would be written.
     #[arg(long)]
     check: bool,
 }
 
-impl Generate {
-    pub(crate) fn run(&self) -> anyhow::Result<()> {
-        anyhow::bail!("the generator is not written yet (check: {})", self.check)
+/// A file to write: its name below the data directory, and its bytes.
+type Output = (String, Vec<u8>);
+
+/// Where the Kubernetes modules lie on this machine.
+pub(crate) struct Modules(BTreeMap<String, PathBuf>);
+
+const MODULES: [&str; 5] = [
+    "k8s.io/kubernetes",
+    "k8s.io/api",
+    "k8s.io/apimachinery",
+    "k8s.io/apiextensions-apiserver",
+    "k8s.io/kube-aggregator",
+];
+
+impl Modules {
+    /// Asks Go for the modules at the versions of `oracle/kubernetes/go.mod`.
+    fn locate(root: &Path) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Module {
+            path: String,
+            dir: PathBuf,
+        }
+        let output = Command::new("go")
+            .args(["mod", "download", "-json"])
+            .args(MODULES)
+            .current_dir(root.join("oracle/kubernetes"))
+            .output()
+            .context("Go is needed to find the Kubernetes modules: install it and try again")?;
+        ensure!(
+            output.status.success(),
+            "go mod download failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        serde_json::Deserializer::from_slice(&output.stdout)
+            .into_iter::<Module>()
+            .map(|module| module.map(|module| (module.path, module.dir)))
+            .collect::<Result<_, _>>()
+            .map(Self)
+            .context("reading the answer of go mod download")
     }
+
+    /// The directory of a module, which must be one of [`MODULES`].
+    pub(crate) fn dir(&self, module: &str) -> anyhow::Result<&Path> {
+        self.0.get(module).map(PathBuf::as_path).with_context(|| format!("no module {module}"))
+    }
+}
+
+impl Generate {
+    /// Writes the tables, or compares them.
+    ///
+    /// # Errors
+    /// When Go or the modules are missing, when the published files are not as expected, and with
+    /// `--check` when the committed data differs.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let data = root.join("crates/homeostat-apiserver/data");
+        let modules = Modules::locate(&root)?;
+        let mut outputs = Vec::new();
+        let versions = openapi::read(&modules)?;
+        outputs.push(kinds::table(&modules, &versions)?);
+        outputs.push(schemas::arena(&versions)?);
+        outputs.extend(openapi::documents(&versions)?);
+        outputs.extend(proto::descriptors(&modules, &versions)?);
+        let mut drift = Vec::new();
+        for (name, bytes) in &outputs {
+            let path = data.join(name);
+            if std::fs::read(&path).is_ok_and(|old| &old == bytes) {
+                continue;
+            }
+            if self.check {
+                drift.push(name.as_str());
+                continue;
+            }
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+        }
+        if !drift.is_empty() {
+            bail!(
+                "generated data is out of date, run `cargo xtask generate`: {}",
+                drift.join(", ")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Gzip without a time stamp or file name, so that equal input gives equal bytes.
+fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?)
 }

@@ -2,7 +2,12 @@
 //!
 //! A row is data. What the API does with an object follows from its row; nothing here runs.
 
+mod builtin;
+mod strategy;
+
 use std::sync::Arc;
+
+pub use builtin::builtin;
 
 use crate::schema::KindSchema;
 
@@ -88,6 +93,8 @@ pub struct Strategy {
     pub generation: Generation,
     /// The main resource ignores `status`, and `/status` takes nothing else.
     pub status: bool,
+    /// A new object keeps the `status` it comes with (Node).
+    pub status_on_create: bool,
     /// An update without a `resourceVersion` is accepted.
     pub unconditional_update: bool,
     /// A PUT of an absent object creates it.
@@ -107,6 +114,7 @@ impl Default for Strategy {
         Self {
             generation: Generation::None,
             status: false,
+            status_on_create: false,
             unconditional_update: true,
             create_on_update: false,
             returns_deleted: false,

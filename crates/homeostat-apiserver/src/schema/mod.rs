@@ -4,6 +4,8 @@
 //! [`Schema`] is a cursor into it. Defaulting, pruning, validation, strategic merge and
 //! server-side apply all walk this one structure. It never looks at a value by itself.
 
+pub mod builtin;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,0 +1,153 @@
+//! What the published API does not say about the built-in kinds: how each is written and deleted.
+//!
+//! Lists of exceptions to [`Strategy::default`], by group and kind. Nothing here runs.
+
+use super::{Generation, Propagation, Strategy};
+
+type Name = (&'static str, &'static str);
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const STORAGE: &str = "storage.k8s.io";
+const RESOURCE: &str = "resource.k8s.io";
+const FLOW: &str = "flowcontrol.apiserver.k8s.io";
+
+/// Kinds whose generation follows `spec`.
+const GENERATION_OF_SPEC: &[Name] = &[
+    ("", "Pod"),
+    ("", "ReplicationController"),
+    ("apps", "DaemonSet"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "CronJob"),
+    ("batch", "Job"),
+    ("networking.k8s.io", "Ingress"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("policy", "PodDisruptionBudget"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    (ADMISSION, "MutatingAdmissionPolicy"),
+    (ADMISSION, "MutatingAdmissionPolicyBinding"),
+    (ADMISSION, "ValidatingAdmissionPolicy"),
+    (ADMISSION, "ValidatingAdmissionPolicyBinding"),
+    (FLOW, "FlowSchema"),
+    (FLOW, "PriorityLevelConfiguration"),
+    (RESOURCE, "DeviceClass"),
+    (RESOURCE, "ResourceSlice"),
+    (STORAGE, "CSIDriver"),
+];
+
+/// Kinds without `spec` whose generation follows everything else.
+const GENERATION_OF_BODY: &[Name] = &[
+    ("", "PodTemplate"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    (ADMISSION, "MutatingWebhookConfiguration"),
+    (ADMISSION, "ValidatingWebhookConfiguration"),
+];
+
+/// An update of these must name the `resourceVersion` it was made from.
+const CONDITIONAL_UPDATE: &[Name] = &[
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apiregistration.k8s.io", "APIService"),
+    ("coordination.k8s.io", "Lease"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("policy", "PodDisruptionBudget"),
+    (ADMISSION, "MutatingAdmissionPolicy"),
+    (ADMISSION, "MutatingAdmissionPolicyBinding"),
+    (ADMISSION, "MutatingWebhookConfiguration"),
+    (ADMISSION, "ValidatingAdmissionPolicy"),
+    (ADMISSION, "ValidatingAdmissionPolicyBinding"),
+    (ADMISSION, "ValidatingWebhookConfiguration"),
+    (STORAGE, "CSIDriver"),
+    (STORAGE, "CSINode"),
+    (STORAGE, "CSIStorageCapacity"),
+    (STORAGE, "VolumeAttachment"),
+];
+
+/// A PUT of these creates what is absent.
+const CREATE_ON_UPDATE: &[Name] = &[
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("", "LimitRange"),
+    ("", "Service"),
+    ("coordination.k8s.io", "Lease"),
+    ("events.k8s.io", "Event"),
+    ("node.k8s.io", "RuntimeClass"),
+    (RBAC, "ClusterRole"),
+    (RBAC, "ClusterRoleBinding"),
+    (RBAC, "Role"),
+    (RBAC, "RoleBinding"),
+];
+
+/// A delete of these answers with the object.
+const RETURNS_DELETED: &[Name] = &[
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("", "Pod"),
+    ("", "PodTemplate"),
+    ("", "ResourceQuota"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    (RESOURCE, "DeviceClass"),
+    (RESOURCE, "ResourceClaim"),
+    (RESOURCE, "ResourceClaimTemplate"),
+    (RESOURCE, "ResourceSlice"),
+    (STORAGE, "CSIDriver"),
+    (STORAGE, "CSINode"),
+    (STORAGE, "StorageClass"),
+    (STORAGE, "VolumeAttachment"),
+    (STORAGE, "VolumeAttributesClass"),
+];
+
+/// The dependents of these outlive a delete that does not say otherwise.
+const ORPHANS: &[Name] = &[("", "ReplicationController"), ("batch", "Job")];
+
+/// The strategy of a built-in kind.
+pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
+    let listed = |names: &[Name]| names.contains(&(group, kind));
+    let generation = if (group, kind) == ("apps", "Deployment") {
+        Generation::SpecAndAnnotations
+    } else if listed(GENERATION_OF_SPEC) {
+        Generation::Spec
+    } else if listed(GENERATION_OF_BODY) {
+        Generation::AllButMetadataAndStatus
+    } else {
+        Generation::None
+    };
+    Strategy {
+        generation,
+        status,
+        status_on_create: (group, kind) == ("", "Node"),
+        unconditional_update: !listed(CONDITIONAL_UPDATE),
+        create_on_update: listed(CREATE_ON_UPDATE),
+        returns_deleted: listed(RETURNS_DELETED),
+        graceful: (group, kind) == ("", "Pod"),
+        propagation: if listed(ORPHANS) { Propagation::Orphan } else { Propagation::Background },
+        create_only: &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::builtin;
+
+    #[test]
+    fn every_exception_names_a_kind_that_is_served() {
+        for (group, kind) in [
+            GENERATION_OF_SPEC,
+            GENERATION_OF_BODY,
+            CONDITIONAL_UPDATE,
+            CREATE_ON_UPDATE,
+            RETURNS_DELETED,
+            ORPHANS,
+        ]
+        .concat()
+        {
+            let served = builtin().iter().any(|row| row.group == group && row.kind == kind);
+            assert!(served, "{kind}.{group} is listed but not served");
+        }
+    }
+}

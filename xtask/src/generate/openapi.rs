@@ -1,0 +1,83 @@
+//! The published OpenAPI v3 documents of the stable group-versions, as they are to be served.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::{Modules, Output, gzip};
+
+/// One stable group-version and its document.
+pub(crate) struct Version {
+    /// `api/v1`, `apis/apps/v1`: the path below the server, which is also its key in the index.
+    pub(crate) path: String,
+    /// The OpenAPI v3 document.
+    pub(crate) document: Value,
+}
+
+impl Version {
+    /// The named types of the document.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.document["components"]["schemas"].as_object().into_iter().flatten()
+    }
+
+    /// The published name of the type of that kind.
+    pub(crate) fn type_of(&self, group: &str, version: &str, kind: &str) -> Option<&str> {
+        self.schemas()
+            .find(|(_, schema)| {
+                let kinds = schema["x-kubernetes-group-version-kind"].as_array();
+                kinds.is_some_and(|kinds| {
+                    kinds.len() == 1
+                        && kinds[0]["group"] == group
+                        && kinds[0]["version"] == version
+                        && kinds[0]["kind"] == kind
+                })
+            })
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+/// `v1` and `v2` are stable, `v1beta1` is not.
+pub(crate) fn is_stable(version: &str) -> bool {
+    version
+        .strip_prefix('v')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Reads a JSON file.
+pub(crate) fn read_json(path: &Path) -> anyhow::Result<Value> {
+    let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_json::from_slice(&bytes).with_context(|| format!("parsing {}", path.display()))
+}
+
+/// All stable group-versions, the core group first, the others by name.
+pub(crate) fn read(modules: &Modules) -> anyhow::Result<Vec<Version>> {
+    let folder = modules.dir("k8s.io/kubernetes")?.join("api/openapi-spec/v3");
+    let mut versions = Vec::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let Some(path) = name.strip_suffix("_openapi.json").map(|stem| stem.replace("__", "/"))
+        else {
+            continue;
+        };
+        let mut parts = path.rsplit('/');
+        let stable = parts.next().is_some_and(is_stable);
+        if !stable || !(path.starts_with("apis/") || path == "api/v1") {
+            continue;
+        }
+        versions.push(Version { document: read_json(&folder.join(&name))?, path });
+    }
+    versions.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(versions)
+}
+
+/// One gzip file per document.
+pub(crate) fn documents(versions: &[Version]) -> anyhow::Result<Vec<Output>> {
+    versions
+        .iter()
+        .map(|version| {
+            let bytes = gzip(&serde_json::to_vec(&version.document)?)?;
+            Ok((format!("openapi/{}.json.gz", version.path.replace('/', "__")), bytes))
+        })
+        .collect()
+}

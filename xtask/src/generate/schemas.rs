@@ -1,0 +1,132 @@
+//! `schemas.json.gz`: every published type as nodes of one arena, without descriptions.
+//!
+//! Equal nodes are written once. A field that refers to a type and says more about it (a default,
+//! a merge key) is a node with `ref`: the type's node, with what the field says laid over it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Map, Value, json};
+
+use super::openapi::Version;
+use super::{Output, gzip};
+
+const PREFIX: &str = "#/components/schemas/";
+
+/// Types whose published schema says less than the server knows of them.
+fn special(name: &str) -> Option<Value> {
+    let short = name.rsplit('.').next().unwrap_or(name);
+    match short {
+        "IntOrString" => Some(json!({"type": "int-or-string", "format": "int-or-string"})),
+        "Quantity" => Some(json!({"format": "quantity"})),
+        "RawExtension" | "FieldsV1" => Some(json!({"type": "object", "open": true})),
+        "JSON"
+        | "JSONSchemaPropsOrArray"
+        | "JSONSchemaPropsOrBool"
+        | "JSONSchemaPropsOrStringArray" => Some(json!({"open": true})),
+        _ => None,
+    }
+}
+
+struct Arena {
+    types: BTreeMap<String, usize>,
+    nodes: Vec<Value>,
+    known: BTreeMap<String, usize>,
+}
+
+/// The arena of all types of all documents.
+pub(crate) fn arena(versions: &[Version]) -> anyhow::Result<Output> {
+    let mut types: BTreeMap<&String, &Value> = BTreeMap::new();
+    for version in versions {
+        for (name, schema) in version.schemas() {
+            let first = types.entry(name).or_insert(schema);
+            // The two option types list the kinds they are registered for, which differ.
+            ensure!(first["properties"] == schema["properties"], "{name} is published twice");
+        }
+    }
+    let mut arena = Arena {
+        types: types.keys().enumerate().map(|(index, name)| ((*name).clone(), index)).collect(),
+        nodes: vec![Value::Null; types.len()],
+        known: BTreeMap::new(),
+    };
+    for (index, (name, schema)) in types.iter().enumerate() {
+        let mut node = match special(name) {
+            Some(node) => node,
+            None => arena.node(schema)?,
+        };
+        node["name"] = json!(name);
+        arena.nodes[index] = node;
+    }
+    Ok(("schemas.json.gz".to_owned(), gzip(&serde_json::to_vec(&arena.nodes)?)?))
+}
+
+impl Arena {
+    /// The index of a field's or an item's schema.
+    fn index(&mut self, schema: &Value) -> anyhow::Result<usize> {
+        let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+        let mut node = self.node(schema)?;
+        if let Some(reference) = reference {
+            let name =
+                reference.strip_prefix(PREFIX).context("a reference outside the document")?;
+            let target = *self.types.get(name).with_context(|| format!("no type {name}"))?;
+            if node.as_object().is_some_and(Map::is_empty) {
+                return Ok(target);
+            }
+            node["ref"] = json!(target);
+        }
+        let key = node.to_string();
+        if let Some(index) = self.known.get(&key) {
+            return Ok(*index);
+        }
+        let index = self.nodes.len();
+        self.known.insert(key, index);
+        self.nodes.push(node);
+        Ok(index)
+    }
+
+    fn node(&mut self, schema: &Value) -> anyhow::Result<Value> {
+        let mut node = Map::new();
+        let mut keep = |key: &str, value: &Value| {
+            if !value.is_null() {
+                node.insert(key.to_owned(), value.clone());
+            }
+        };
+        keep("type", &schema["type"]);
+        keep("format", &schema["format"]);
+        keep("default", &schema["default"]);
+        keep("required", &schema["required"]);
+        keep("enum", &schema["enum"]);
+        keep("patch", &schema["x-kubernetes-patch-strategy"]);
+        keep("mergeKey", &schema["x-kubernetes-patch-merge-key"]);
+        keep("listType", &schema["x-kubernetes-list-type"]);
+        keep("listKeys", &schema["x-kubernetes-list-map-keys"]);
+        keep("mapType", &schema["x-kubernetes-map-type"]);
+        if let Some(properties) = schema["properties"].as_object() {
+            let mut sorted: Vec<_> = properties.iter().collect();
+            sorted.sort_by_key(|(name, _)| *name);
+            let mut fields = Map::new();
+            for (name, property) in sorted {
+                fields.insert(name.clone(), json!(self.index(property)?));
+            }
+            node.insert("fields".to_owned(), Value::Object(fields));
+        }
+        if !schema["additionalProperties"].is_null() {
+            let values = self.index(&without_default(&schema["additionalProperties"]))?;
+            node.insert("values".to_owned(), json!(values));
+        }
+        if !schema["items"].is_null() {
+            let items = self.index(&without_default(&schema["items"]))?;
+            node.insert("items".to_owned(), json!(items));
+        }
+        Ok(Value::Object(node))
+    }
+}
+
+/// The default of an item is the zero value that stands for `null`; no list has one by default.
+fn without_default(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("default");
+    }
+    schema
+}
