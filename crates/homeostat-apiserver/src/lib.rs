@@ -4,6 +4,9 @@
 //! http ──▶ registry ──▶ (schema: default, prune, validate · apply · patch) ──▶ store ──▶ watch
 //! ```
 
+pub mod decode;
+pub mod default;
 pub mod field;
 pub mod kinds;
 pub mod schema;
+pub mod validate;

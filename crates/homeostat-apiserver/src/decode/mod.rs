@@ -1,0 +1,139 @@
+//! From bytes to a JSON value, the way the API reads request bodies: duplicate keys are noticed,
+//! nesting is bounded, and for built-in kinds the value is brought into the shape of its type.
+//!
+//! It never fills defaults and never judges values beyond what a typed decoder would refuse.
+
+mod quantity;
+mod tree;
+mod typed;
+
+use serde::de::DeserializeSeed as _;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::schema::Schema;
+
+pub use quantity::Quantity;
+
+/// How deep a body may nest. Deeper ones are refused before they can exhaust the stack.
+pub const MAX_DEPTH: usize = 100;
+
+/// A body that was read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decoded {
+    /// The value; of a key that was given twice it holds the last one.
+    pub value: Value,
+    /// The paths of keys that were given twice: `spec.replicas`.
+    pub duplicates: Vec<String>,
+}
+
+/// Why a body cannot be read: always the client's fault, a 400.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not the format it claims to be.
+    #[error("{0}")]
+    Syntax(String),
+    /// A value of another JSON type than the field's.
+    #[error("{kind} in version \"{version}\" cannot be handled as a {kind}: {reason}")]
+    Type {
+        /// The kind being decoded.
+        kind: String,
+        /// Its version.
+        version: String,
+        /// Which field, and what was expected.
+        reason: String,
+    },
+}
+
+/// Reads a JSON body.
+///
+/// # Errors
+/// [`DecodeError::Syntax`] for anything but one JSON value of bounded depth.
+pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut duplicates = Vec::new();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = tree::Tree::new(&mut duplicates)
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| DecodeError::Syntax(error.to_string()))?;
+    Ok(Decoded { value, duplicates })
+}
+
+/// Reads a YAML body of one document; JSON is YAML too.
+///
+/// # Errors
+/// [`DecodeError::Syntax`] for anything but one YAML document of bounded depth and size.
+pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut duplicates = Vec::new();
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    };
+    let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
+        tree::Tree::new(&mut duplicates).deserialize(reader)
+    })
+    .map_err(|error| DecodeError::Syntax(format!("error converting YAML to JSON: {error}")))?;
+    Ok(Decoded { value, duplicates })
+}
+
+/// Brings a value of a built-in kind into the shape of its type: fields the type does not have are
+/// dropped and returned by path, `null` fields become absent, quantities are written canonically.
+///
+/// # Errors
+/// [`DecodeError::Type`] when a field holds a value that its type cannot hold.
+pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+    typed::shape(kind.schema.root(), value).map_err(|reason| DecodeError::Type {
+        kind: kind.kind.clone(),
+        version: kind.version.clone(),
+        reason,
+    })
+}
+
+/// The paths of fields that the schema does not know, in document order. Nothing is changed.
+#[must_use]
+pub fn unknown_fields(schema: Schema<'_>, value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    typed::unknown(schema, value, &mut String::new(), &mut found);
+    found
+}
+
+/// The words of strict validation, as errors list them and warnings show them one by one.
+#[must_use]
+pub fn strict_messages(unknown: &[String], duplicates: &[String]) -> Vec<String> {
+    let duplicates = duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
+    let unknown = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+    duplicates.chain(unknown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_of_two_keys_wins_and_the_pair_is_reported_by_path() {
+        let body = br#"{"spec":{"a":1,"a":2,"list":[{"b":1,"b":2}]}}"#;
+        for decoded in [json(body).unwrap(), yaml(body).unwrap()] {
+            assert_eq!(decoded.value, json!({"spec": {"a": 2, "list": [{"b": 2}]}}));
+            assert_eq!(decoded.duplicates, ["spec.a", "spec.list[0].b"]);
+        }
+    }
+
+    #[test]
+    fn yaml_is_read_as_the_json_it_stands_for() {
+        let decoded = yaml(b"kind: At\nspec:\n  n: 3\n  s: '3'\n  on: true\n  no: ~\n").unwrap();
+        let expected = json!({"kind": "At", "spec": {"n": 3, "s": "3", "on": true, "no": null}});
+        assert_eq!(decoded.value, expected);
+    }
+
+    #[test]
+    fn a_body_that_nests_without_end_is_refused() {
+        let deep = "[".repeat(5000) + &"]".repeat(5000);
+        assert!(json(deep.as_bytes()).is_err());
+        assert!(yaml(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn trailing_bytes_are_refused() {
+        assert!(json(b"{} {}").is_err());
+    }
+}

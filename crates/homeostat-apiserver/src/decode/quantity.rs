@@ -1,0 +1,194 @@
+//! Amounts with a suffix (`500m`, `1Gi`, `2e3`): read exactly, compared, written canonically.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// An amount in thousand-millionths, and the family of suffixes it was written with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quantity {
+    nanos: i128,
+    family: Family,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// The suffix, its family, and the power (of ten, or of two) it stands for.
+const SUFFIXES: &[(&str, Family, i32)] = &[
+    ("n", Family::Decimal, -9),
+    ("u", Family::Decimal, -6),
+    ("m", Family::Decimal, -3),
+    ("", Family::Decimal, 0),
+    ("k", Family::Decimal, 3),
+    ("M", Family::Decimal, 6),
+    ("G", Family::Decimal, 9),
+    ("T", Family::Decimal, 12),
+    ("P", Family::Decimal, 15),
+    ("E", Family::Decimal, 18),
+    ("Ki", Family::Binary, 10),
+    ("Mi", Family::Binary, 20),
+    ("Gi", Family::Binary, 30),
+    ("Ti", Family::Binary, 40),
+    ("Pi", Family::Binary, 50),
+    ("Ei", Family::Binary, 60),
+];
+
+const NANO: i128 = 1_000_000_000;
+
+impl Quantity {
+    /// Less than nothing.
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.nanos < 0
+    }
+
+    /// Nothing.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.nanos == 0
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+/// The text is not an amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)]
+pub struct NotAQuantity;
+
+impl FromStr for Quantity {
+    type Err = NotAQuantity;
+
+    fn from_str(text: &str) -> Result<Self, NotAQuantity> {
+        let (negative, rest) = match text.as_bytes().first() {
+            Some(b'-') => (true, &text[1..]),
+            Some(b'+') => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, suffix) = rest.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(NotAQuantity);
+        }
+        let (family, power) = suffix_of(suffix).ok_or(NotAQuantity)?;
+        let digits: i128 = format!("0{whole}{fraction}").parse().map_err(|_| NotAQuantity)?;
+        let scale = i32::try_from(fraction.len()).map_err(|_| NotAQuantity)?;
+        let nanos = match family {
+            Family::Binary => {
+                let bytes = digits.checked_mul(1_i128 << power).ok_or(NotAQuantity)?;
+                shift_ten(bytes, 9 - scale)
+            }
+            Family::Decimal | Family::Exponent => shift_ten(digits, power + 9 - scale),
+        }
+        .ok_or(NotAQuantity)?;
+        Ok(Self { nanos: if negative { -nanos } else { nanos }, family })
+    }
+}
+
+fn suffix_of(suffix: &str) -> Option<(Family, i32)> {
+    if let Some((_, family, power)) = SUFFIXES.iter().find(|(text, ..)| *text == suffix) {
+        return Some((*family, *power));
+    }
+    let power = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+    Some((Family::Exponent, power))
+}
+
+/// `value * 10^power`; parts below one are rounded up, as the API does.
+fn shift_ten(value: i128, power: i32) -> Option<i128> {
+    let factor = 10_i128.checked_pow(power.unsigned_abs())?;
+    if power >= 0 {
+        value.checked_mul(factor)
+    } else {
+        Some(value / factor + i128::from(value % factor != 0))
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nanos == 0 {
+            return f.write_str("0");
+        }
+        if self.family == Family::Binary && self.nanos % NANO == 0 {
+            let amount = self.nanos / NANO;
+            if amount.abs() >= 1024 || amount == 0 {
+                let power = [60, 50, 40, 30, 20, 10].into_iter().find(|p| amount % (1 << p) == 0);
+                return match power {
+                    Some(power) => write!(f, "{}{}", amount >> power, name(Family::Binary, power)),
+                    None => write!(f, "{amount}"),
+                };
+            }
+        }
+        let mut power = 18_i32;
+        while power > -9 && self.nanos % 10_i128.pow((power + 9).unsigned_abs()) != 0 {
+            power -= 3;
+        }
+        let amount = self.nanos / 10_i128.pow((power + 9).unsigned_abs());
+        match (self.family, power) {
+            (Family::Exponent, 0) => write!(f, "{amount}"),
+            (Family::Exponent, _) => write!(f, "{amount}e{power}"),
+            _ => write!(f, "{amount}{}", name(Family::Decimal, power)),
+        }
+    }
+}
+
+fn name(family: Family, power: i32) -> &'static str {
+    SUFFIXES.iter().find(|row| row.1 == family && row.2 == power).map_or("", |row| row.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_written_as_the_api_writes_them() {
+        for (given, canonical) in [
+            ("0.5", "500m"),
+            ("1", "1"),
+            ("1000m", "1"),
+            ("100m", "100m"),
+            ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"),
+            ("1000", "1k"),
+            ("128974848", "128974848"),
+            ("512Ki", "512Ki"),
+            ("1e3", "1e3"),
+            ("0", "0"),
+            ("-2", "-2"),
+            ("1023", "1023"),
+            ("0.1Ki", "102400m"),
+        ] {
+            assert_eq!(given.parse::<Quantity>().unwrap().to_string(), canonical, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        for text in ["", "x", "1Xi", "1.2.3", "--1", "1 Gi"] {
+            assert!(text.parse::<Quantity>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_compare_across_suffixes() {
+        assert!("1Gi".parse::<Quantity>().unwrap() > "1G".parse().unwrap());
+        assert!("999m".parse::<Quantity>().unwrap() < "1".parse().unwrap());
+    }
+}

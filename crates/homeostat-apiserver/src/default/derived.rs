@@ -1,0 +1,241 @@
+//! Defaults that depend on other fields, where a row of data cannot say it.
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Kind;
+
+type Object = Map<String, Value>;
+
+/// Defaults of one type wherever it is used; called before its fields are walked.
+pub(super) fn of_type(ty: &str, object: &mut Object) {
+    match ty {
+        "core.v1.Container" | "core.v1.EphemeralContainer" => {
+            pull_policy(object, "image", "imagePullPolicy")
+        }
+        "core.v1.ImageVolumeSource" => pull_policy(object, "reference", "pullPolicy"),
+        "core.v1.Volume" if object.len() <= 1 => set(object, "emptyDir", json!({})),
+        "core.v1.ServiceSpec" => service(object),
+        "apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy"
+            if text(object, "type") == "RollingUpdate" =>
+        {
+            set(object, "rollingUpdate", json!({}));
+        }
+        "apps.v1.StatefulSetUpdateStrategy" if text(object, "type").is_empty() => {
+            set(object, "type", json!("RollingUpdate"));
+            set(object, "rollingUpdate", json!({}));
+        }
+        "batch.v1.JobSpec" => job(object),
+        "networking.v1.NetworkPolicySpec" if is_empty(object.get("policyTypes")) => {
+            let egress = !is_empty(object.get("egress"));
+            let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+            object.insert("policyTypes".to_owned(), types);
+        }
+        "rbac.v1.Subject" if matches!(text(object, "kind"), "User" | "Group") => {
+            set(object, "apiGroup", json!("rbac.authorization.k8s.io"));
+        }
+        "autoscaling.v2.HorizontalPodAutoscalerSpec" if is_empty(object.get("metrics")) => {
+            let target = json!({"type": "Utilization", "averageUtilization": 80});
+            let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
+            object.insert("metrics".to_owned(), json!([metric]));
+        }
+        "core.v1.LimitRangeItem" if text(object, "type") == "Container" => limit_range(object),
+        "core.v1.NodeStatus" => {
+            if let Some(capacity) = object.get("capacity").cloned() {
+                set(object, "allocatable", capacity);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Defaults that belong to the object as a whole.
+pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Pod") => pod(value),
+        ("", "Namespace") => {
+            if let Some(name) =
+                value.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned)
+                && !name.is_empty()
+            {
+                value["metadata"]["labels"]["kubernetes.io/metadata.name"] = Value::String(name);
+            }
+        }
+        ("", "ReplicationController") => {
+            let labels = value.pointer("/spec/template/metadata/labels").cloned();
+            if let (Some(labels), Some(spec)) = (labels, value["spec"].as_object_mut()) {
+                set(spec, "selector", labels.clone());
+                label_like_template(value, labels);
+            }
+        }
+        ("batch", "Job") => {
+            if let Some(labels) = value.pointer("/spec/template/metadata/labels").cloned() {
+                label_like_template(value, labels);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sets the field unless it has a value; an empty string is none.
+fn set(object: &mut Object, field: &str, value: Value) {
+    if super::is_unset(object.get(field), false) {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+fn text<'a>(object: &'a Object, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn is_empty(list: Option<&Value>) -> bool {
+    list.and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+fn label_like_template(value: &mut Value, labels: Value) {
+    let own = value.pointer("/metadata/labels").and_then(Value::as_object);
+    if own.is_none_or(Map::is_empty) {
+        value["metadata"]["labels"] = labels;
+    }
+}
+
+/// `latest`, said or implied, is pulled always; anything else only when it is missing.
+fn pull_policy(object: &mut Object, image: &str, policy: &str) {
+    let image = text(object, image);
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let latest =
+        !image.contains('@') && name.rsplit_once(':').is_none_or(|(_, tag)| tag == "latest");
+    set(object, policy, json!(if latest { "Always" } else { "IfNotPresent" }));
+}
+
+fn service(spec: &mut Object) {
+    if text(spec, "sessionAffinity") == "ClientIP" && !spec.contains_key("sessionAffinityConfig") {
+        set(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
+    }
+    let ty = text(spec, "type").to_owned();
+    if matches!(ty.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
+        set(spec, "internalTrafficPolicy", json!("Cluster"));
+    }
+    let external = !is_empty(spec.get("externalIPs"));
+    if matches!(ty.as_str(), "NodePort" | "LoadBalancer") || (ty == "ClusterIP" && external) {
+        set(spec, "externalTrafficPolicy", json!("Cluster"));
+    }
+    if ty == "LoadBalancer" {
+        set(spec, "allocateLoadBalancerNodePorts", json!(true));
+    }
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(port) = port.as_object_mut() else { continue };
+        if let Some(number) = port.get("port").cloned()
+            && super::is_unset(port.get("targetPort"), true)
+        {
+            port.insert("targetPort".to_owned(), number);
+        }
+    }
+}
+
+fn job(spec: &mut Object) {
+    if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
+        set(spec, "completions", json!(1));
+    }
+    set(spec, "parallelism", json!(1));
+    let per_index = spec.contains_key("backoffLimitPerIndex");
+    set(spec, "backoffLimit", json!(if per_index { i32::MAX } else { 6 }));
+    set(spec, "completionMode", json!("NonIndexed"));
+    set(spec, "suspend", json!(false));
+    set(spec, "manualSelector", json!(false));
+    let policy = spec.contains_key("podFailurePolicy");
+    set(spec, "podReplacementPolicy", json!(if policy { "Failed" } else { "TerminatingOrFailed" }));
+}
+
+fn limit_range(item: &mut Object) {
+    let get = |item: &Object, field: &str| -> Object {
+        item.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let mut limits = get(item, "default");
+    let mut requests = get(item, "defaultRequest");
+    for (name, amount) in get(item, "max") {
+        limits.entry(name).or_insert(amount);
+    }
+    for (name, amount) in limits.clone().into_iter().chain(get(item, "min")) {
+        requests.entry(name).or_insert(amount);
+    }
+    for (field, amounts) in [("default", limits), ("defaultRequest", requests)] {
+        if !amounts.is_empty() {
+            item.insert(field.to_owned(), Value::Object(amounts));
+        }
+    }
+}
+
+/// What holds for Pods but not for the templates of Pods.
+fn pod(value: &mut Value) {
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    set(spec, "enableServiceLinks", json!(true));
+    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            requests_from_limits(container);
+            if !host_network {
+                continue;
+            }
+            for port in
+                container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                let number = port["containerPort"].clone();
+                if let Some(port) = port.as_object_mut()
+                    && super::is_unset(port.get("hostPort"), true)
+                {
+                    port.insert("hostPort".to_owned(), number);
+                }
+            }
+        }
+    }
+}
+
+fn requests_from_limits(container: &mut Value) {
+    let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned()
+    else {
+        return;
+    };
+    let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let requests = resources.entry("requests").or_insert_with(|| json!({}));
+    if let Some(requests) = requests.as_object_mut() {
+        for (name, amount) in limits {
+            requests.entry(name).or_insert(amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_without_a_fixed_tag_is_pulled_always() {
+        for (image, policy) in [
+            ("busybox", "Always"),
+            ("busybox:latest", "Always"),
+            ("host:5000/busybox", "Always"),
+            ("busybox:1.36", "IfNotPresent"),
+            ("host:5000/busybox:1", "IfNotPresent"),
+            ("busybox@sha256:0", "IfNotPresent"),
+        ] {
+            let mut object = json!({"image": image}).as_object().cloned().unwrap();
+            of_type("core.v1.Container", &mut object);
+            assert_eq!(object["imagePullPolicy"], policy, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_service_port_targets_itself_and_a_named_target_is_kept() {
+        let mut spec =
+            json!({"type": "ClusterIP", "ports": [{"port": 80}, {"port": 1, "targetPort": "web"}]})
+                .as_object()
+                .cloned()
+                .unwrap();
+        of_type("core.v1.ServiceSpec", &mut spec);
+        assert_eq!(spec["ports"][0]["targetPort"], 80);
+        assert_eq!(spec["ports"][1]["targetPort"], "web");
+        assert_eq!(spec["internalTrafficPolicy"], "Cluster");
+    }
+}

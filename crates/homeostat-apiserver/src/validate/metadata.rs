@@ -1,0 +1,204 @@
+//! `metadata` of any kind: names by the kind's rule, labels, annotations, owners, finalizers, and
+//! what an update may not change.
+
+use serde_json::Value;
+
+use super::{invalid, name};
+use crate::field::{FieldError, Reason};
+use crate::kinds::Kind;
+
+/// The most bytes of all annotations together.
+const ANNOTATIONS_SIZE: usize = 256 * 1024;
+
+/// What an update leaves as it is.
+const FIXED: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Kinds whose names have another form than a DNS subdomain.
+fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Namespace" | "Service") | ("apps", "StatefulSet") => name::dns_label,
+        ("rbac.authorization.k8s.io", _) => name::path_segment,
+        _ => name::dns_subdomain,
+    }
+}
+
+/// Checks `metadata`; with an old object also what may not change. The resource version is the
+/// engine's business.
+#[must_use]
+pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Value::Null;
+    let meta = value.get("metadata").unwrap_or(&empty);
+    let mut errors = match old {
+        None => identity(kind, meta),
+        Some(old) => update(meta, old.get("metadata").unwrap_or(&empty)),
+    };
+    errors.extend(labels(meta.get("labels"), "metadata.labels"));
+    annotations(meta, &mut errors);
+    owners(meta, &mut errors);
+    finalizers(meta, &mut errors);
+    errors
+}
+
+fn text<'a>(meta: &'a Value, field: &str) -> &'a str {
+    meta.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn identity(kind: &Kind, meta: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let rule = name_rule(kind);
+    let generate = text(meta, "generateName");
+    if !generate.is_empty() {
+        // a base may end in a dash, because more follows
+        let base = match generate.strip_suffix('-') {
+            Some(base) => format!("{base}a"),
+            None => generate.to_owned(),
+        };
+        errors
+            .extend(rule(&base).into_iter().map(|e| invalid("metadata.generateName", generate, e)));
+    }
+    let given = text(meta, "name");
+    if given.is_empty() {
+        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+    } else {
+        errors.extend(rule(given).into_iter().map(|e| invalid("metadata.name", given, e)));
+    }
+    let namespace = text(meta, "namespace");
+    match (kind.namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(FieldError::required("metadata.namespace", "")),
+        (true, false) => errors.extend(
+            name::dns_label(namespace)
+                .into_iter()
+                .map(|e| invalid("metadata.namespace", namespace, e)),
+        ),
+        (false, true) => {}
+        (false, false) => {
+            errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
+        }
+    }
+    errors
+}
+
+fn update(meta: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if old.get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        let before: Vec<&Value> = list(old, "finalizers").collect();
+        let added: Vec<String> = list(meta, "finalizers")
+            .filter(|finalizer| !before.contains(finalizer))
+            .map(Value::to_string)
+            .collect();
+        if !added.is_empty() {
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new \
+                     finalizers []string{{{}}}",
+                    added.join(", ")
+                ),
+            ));
+        }
+    }
+    for field in FIXED {
+        if meta.get(field) != old.get(field) {
+            let value = meta.get(field).cloned().unwrap_or(Value::Null);
+            errors.push(invalid(format!("metadata.{field}"), value, "field is immutable"));
+        }
+    }
+    errors
+}
+
+fn list<'a>(meta: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    meta.get(field).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn entries<'a>(map: Option<&'a Value>) -> impl Iterator<Item = (&'a String, &'a str)> {
+    let entries = map.and_then(Value::as_object).into_iter().flatten();
+    entries.map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+}
+
+/// Labels, wherever they are.
+pub(super) fn labels(map: Option<&Value>, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (key, value) in entries(map) {
+        errors.extend(name::qualified(key).into_iter().map(|e| invalid(path, key.as_str(), e)));
+        errors.extend(name::label_value(value).into_iter().map(|e| invalid(path, value, e)));
+    }
+    errors
+}
+
+fn annotations(meta: &Value, errors: &mut Vec<FieldError>) {
+    let mut size = 0;
+    for (key, value) in entries(meta.get("annotations")) {
+        size += key.len() + value.len();
+        let found = name::qualified(&key.to_lowercase());
+        errors.extend(found.into_iter().map(|e| invalid("metadata.annotations", key.as_str(), e)));
+    }
+    if size > ANNOTATIONS_SIZE {
+        errors.push(FieldError {
+            path: "metadata.annotations".to_owned(),
+            reason: Reason::TooLong,
+            value: None,
+            detail: format!("may not be more than {ANNOTATIONS_SIZE} bytes"),
+        });
+    }
+}
+
+fn owners(meta: &Value, errors: &mut Vec<FieldError>) {
+    let path = "metadata.ownerReferences";
+    let mut controller: Option<String> = None;
+    for owner in list(meta, "ownerReferences") {
+        let version = text(owner, "apiVersion").rsplit('/').next().unwrap_or_default();
+        if version.is_empty() {
+            let given = text(owner, "apiVersion");
+            errors.push(invalid(format!("{path}.apiVersion"), given, "version must not be empty"));
+        }
+        for field in ["kind", "name", "uid"] {
+            if text(owner, field).is_empty() {
+                errors.push(invalid(format!("{path}.{field}"), "", "must not be empty"));
+            }
+        }
+        if text(owner, "apiVersion") == "v1" && text(owner, "kind") == "Event" {
+            errors.push(invalid(
+                path,
+                owner.clone(),
+                "/v1, Kind=Event is disallowed from being an owner",
+            ));
+        }
+        if owner.get("controller") == Some(&Value::Bool(true)) {
+            let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+            match &controller {
+                None => controller = Some(this),
+                Some(first) => errors.push(invalid(
+                    path,
+                    meta.get("ownerReferences").cloned().unwrap_or(Value::Null),
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in \
+                         references for {first} and {this}"
+                    ),
+                )),
+            }
+        }
+    }
+}
+
+fn finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
+    let path = "metadata.finalizers";
+    let names: Vec<&str> = list(meta, "finalizers").filter_map(Value::as_str).collect();
+    for finalizer in &names {
+        errors.extend(name::qualified(finalizer).into_iter().map(|e| invalid(path, *finalizer, e)));
+    }
+    if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
+        let both = Value::from(names);
+        errors.push(invalid(
+            path,
+            both,
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+}

@@ -1,0 +1,170 @@
+//! The forms of names: each function says what is wrong with a text, or nothing.
+
+/// DNS-1123 label: up to 63 lower case letters, digits and dashes.
+pub(crate) fn dns_label(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 63);
+    if !is_label(text, |c| c.is_ascii_lowercase() || c.is_ascii_digit()) {
+        errors.push(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
+             and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', \
+             regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// DNS-1035 label: as [`dns_label`], starting with a letter.
+pub(crate) fn dns_label_1035(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 63);
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if !is_label(text, lower) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        errors.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with \
+             an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or \
+             'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// DNS-1123 subdomain: labels joined by dots, up to 253 characters.
+pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 253);
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if !text.split('.').all(|label| is_label(label, lower)) {
+        errors.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
+             or '.', and must start and end with an alphanumeric character (e.g. 'example.com', \
+             regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// A name that can stand as one segment of a URL path.
+pub(super) fn path_segment(text: &str) -> Vec<String> {
+    if text == "." || text == ".." {
+        return vec![format!("may not be '{text}'")];
+    }
+    ['/', '%']
+        .into_iter()
+        .filter(|c| text.contains(*c))
+        .map(|c| format!("may not contain '{c}'"))
+        .collect()
+}
+
+/// `name` or `prefix/name`: label and annotation keys, finalizers.
+pub(super) fn qualified(text: &str) -> Vec<String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (prefix, name) = match parts.as_slice() {
+        [name] => (None, *name),
+        [prefix, name] => (Some(*prefix), *name),
+        _ => {
+            return vec![format!(
+                "a valid label key {WORD} with an optional DNS subdomain prefix and '/' (e.g. \
+                 'example.com/MyName')"
+            )];
+        }
+    };
+    let mut errors = Vec::new();
+    match prefix {
+        Some("") => errors.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) => {
+            errors.extend(dns_subdomain(prefix).into_iter().map(|e| format!("prefix part {e}")));
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        errors.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if !is_word(name) {
+        errors.push(format!("name part {WORD}"));
+    }
+    errors
+}
+
+/// What labels may hold: nothing, or up to 63 characters.
+pub(super) fn label_value(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 63);
+    if !text.is_empty() && !is_word(text) {
+        errors.push(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
+             or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or \
+             'my_value',  or '12345', regex used for validation is \
+             '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
+/// Keys of ConfigMaps and Secrets.
+pub(super) fn config_key(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 253);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.is_empty() || !text.chars().all(plain) {
+        errors.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
+             'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \
+             '[-._a-zA-Z0-9]+')"
+                .to_owned(),
+        );
+    }
+    match text {
+        "." | ".." => errors.push(format!("must not be '{text}'")),
+        _ if text.starts_with("..") => errors.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    errors
+}
+
+const WORD: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+     with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
+     validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+fn too_long(text: &str, most: usize) -> Vec<String> {
+    if text.len() > most { vec![format!("must be no more than {most} bytes")] } else { Vec::new() }
+}
+
+fn is_label(text: &str, inner: impl Fn(char) -> bool) -> bool {
+    text.starts_with(&inner) && text.ends_with(&inner) && text.chars().all(|c| c == '-' || inner(c))
+}
+
+fn is_word(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    text.starts_with(edge)
+        && text.ends_with(edge)
+        && text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_dns_accepts_are_accepted_and_others_are_not() {
+        assert!(dns_label("a-1").is_empty());
+        assert!(dns_subdomain("a.b-c.1").is_empty());
+        assert!(dns_label_1035("1a").len() == 1);
+        for bad in ["", "-a", "a-", "A", "a_b", "a.b"] {
+            assert_eq!(dns_label(bad).len(), 1, "{bad:?}");
+        }
+        assert_eq!(dns_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns_subdomain("a..b").len(), 1);
+    }
+
+    #[test]
+    fn keys_may_have_one_dns_prefix() {
+        assert!(qualified("app.kubernetes.io/name").is_empty());
+        assert!(qualified("Name_1.x").is_empty());
+        assert_eq!(qualified("a/b/c").len(), 1);
+        assert_eq!(qualified("/b"), ["prefix part must be non-empty"]);
+        assert_eq!(qualified("a/").len(), 2);
+    }
+}
