@@ -6,6 +6,7 @@
 
 pub mod decode;
 pub mod default;
+pub mod discovery;
 pub mod field;
 pub mod kinds;
 pub mod schema;
