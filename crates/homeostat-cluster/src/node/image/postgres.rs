@@ -1,0 +1,219 @@
+//! `postgres:N`: the host's PostgreSQL behind the environment contract of the official image.
+//!
+//! The entrypoint starts as root (or as the agent's user), makes the data directory, gives it to
+//! the database's user, runs `initdb` when it is empty, and becomes `postgres`.
+
+use std::fs;
+use std::io::{Error, Result, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::unistd::{User, geteuid};
+
+use super::{Image, Missing, StopSignal, host_user, this_binary};
+
+const DATA: &str = "/var/lib/postgresql/data";
+const SOCKETS: &str = "/var/run/postgresql";
+
+pub(super) fn image(tag: &str) -> std::result::Result<Image, Missing> {
+    let asked = tag.split(['.', '-']).next().and_then(|major| major.parse::<u32>().ok());
+    let Some((major, bin)) = installed(asked) else {
+        return Err(Missing(
+            "image \"postgres\" needs PostgreSQL on the host, and none was found; install it \
+             (Debian and Ubuntu: apt-get install postgresql) and the Pod will start"
+                .into(),
+        ));
+    };
+    let bin = bin.display().to_string();
+    let notice = asked.filter(|asked| *asked != major).map(|asked| {
+        format!("PostgreSQL {asked} is not installed on this host; running version {major} instead")
+    });
+    Ok(Image {
+        entrypoint: this_binary(&["postgres", &bin]),
+        env: vec![("PGDATA".into(), DATA.into()), ("PG_MAJOR".into(), major.to_string())],
+        volumes: vec![DATA.into()],
+        stop_signal: StopSignal::Interrupt,
+        rootless_user: Some(999),
+        notice,
+        ..Image::default()
+    })
+}
+
+/// The asked major version, or else the newest, and where its programs are.
+fn installed(asked: Option<u32>) -> Option<(u32, PathBuf)> {
+    let mut found: Vec<(u32, PathBuf)> =
+        ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/usr"]
+            .iter()
+            .filter_map(|place| fs::read_dir(place).ok())
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let major = name.strip_prefix("pgsql-").unwrap_or(&name).parse().ok()?;
+                let bin = entry.path().join("bin");
+                bin.join("initdb").exists().then_some((major, bin))
+            })
+            .collect();
+    found.sort();
+    found
+        .iter()
+        .find(|(major, _)| Some(*major) == asked)
+        .or_else(|| found.last())
+        .cloned()
+        .or_else(from_path)
+}
+
+/// PostgreSQL in `PATH`, where a distribution does not keep versions apart.
+fn from_path() -> Option<(u32, PathBuf)> {
+    let path = std::env::var_os("PATH")?;
+    let bin = std::env::split_paths(&path)
+        .find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())?;
+    let said = Command::new(bin.join("postgres")).arg("--version").output().ok()?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    let major = said.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?;
+    Some((major.parse().ok()?, bin))
+}
+
+/// `image postgres BIN [postgres] [options…]`.
+pub(super) fn main(args: &[String]) -> Result<()> {
+    let (bin, args) = args.split_first().ok_or_else(|| Error::other("no directory of programs"))?;
+    if let Some((program, rest)) = args.split_first()
+        && program != "postgres"
+        && !program.starts_with('-')
+    {
+        return Err(Command::new(program).args(rest).exec());
+    }
+    let server = Server::from_env(Path::new(bin))?;
+    server.prepare()?;
+    if !server.data.join("PG_VERSION").exists() {
+        server.initialise()?;
+    }
+    let options = args.iter().skip_while(|word| *word == "postgres");
+    Err(server
+        .command("postgres")
+        .args(["-h", &server.address, "-p", "5432", "-k", SOCKETS])
+        .args(options)
+        .exec())
+}
+
+struct Server {
+    bin: PathBuf,
+    data: PathBuf,
+    address: String,
+    user: String,
+    password: Option<String>,
+    database: String,
+    trust: bool,
+    /// Whom to become; `None` when the agent is not root.
+    owner: Option<User>,
+}
+
+impl Server {
+    fn from_env(bin: &Path) -> Result<Self> {
+        let get = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let user = get("POSTGRES_USER").unwrap_or_else(|| "postgres".into());
+        let trust = get("POSTGRES_HOST_AUTH_METHOD").as_deref() == Some("trust");
+        let owner = if geteuid().is_root() {
+            Some(host_user("postgres").ok_or_else(|| {
+                Error::other(
+                    "PostgreSQL does not run as root and there is no user postgres or nobody",
+                )
+            })?)
+        } else {
+            None
+        };
+        Ok(Self {
+            bin: bin.to_owned(),
+            data: get("PGDATA").unwrap_or_else(|| DATA.into()).into(),
+            address: get("POD_IP").unwrap_or_else(|| "127.0.0.1".into()),
+            password: get("POSTGRES_PASSWORD"),
+            database: get("POSTGRES_DB").unwrap_or_else(|| user.clone()),
+            user,
+            trust,
+            owner,
+        })
+    }
+
+    /// A program of PostgreSQL, run as the database's user.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.bin.join(program));
+        command.env("PGDATA", &self.data).current_dir("/");
+        if let Some(owner) = &self.owner {
+            command.uid(owner.uid.as_raw()).gid(owner.gid.as_raw()).env("HOME", &self.data);
+        }
+        command
+    }
+
+    fn prepare(&self) -> Result<()> {
+        for (directory, mode) in [(self.data.as_path(), 0o700), (Path::new(SOCKETS), 0o775)] {
+            fs::create_dir_all(directory)?;
+            if let Some(owner) = &self.owner {
+                chown(directory, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
+            }
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode))?;
+        }
+        Ok(())
+    }
+
+    /// The password in a file that only the database's user can read.
+    fn secret(&self, password: &str) -> Result<PathBuf> {
+        let file = Path::new(SOCKETS).join(format!("password-{}", std::process::id()));
+        let mut options = fs::OpenOptions::new();
+        let mut opened = options.write(true).create_new(true).mode(0o600).open(&file)?;
+        writeln!(opened, "{password}")?;
+        if let Some(owner) = &self.owner {
+            chown(&file, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
+        }
+        Ok(file)
+    }
+
+    fn initialise(&self) -> Result<()> {
+        if self.password.is_none() && !self.trust {
+            return Err(Error::other(
+                "the database is empty and no superuser password is given: set POSTGRES_PASSWORD, \
+                 or POSTGRES_HOST_AUTH_METHOD=trust for a database without passwords",
+            ));
+        }
+        let method = if self.trust { "trust" } else { "scram-sha-256" };
+        let mut initdb = self.command("initdb");
+        initdb.args(["--encoding=UTF8", "--locale=C", "--no-sync", "--auth-local=trust"]);
+        initdb.args([format!("--username={}", self.user), format!("--auth-host={method}")]);
+        let secret = self.password.as_deref().map(|password| self.secret(password)).transpose()?;
+        if let Some(file) = &secret {
+            initdb.arg("--pwfile").arg(file);
+        }
+        let made = feed(&mut initdb, "");
+        if let Some(file) = secret {
+            fs::remove_file(file)?;
+        }
+        made?;
+        let hba = self.data.join("pg_hba.conf");
+        let mut rules = fs::OpenOptions::new().append(true).open(hba)?;
+        writeln!(rules, "host all all all {method}")?;
+        if self.database != "postgres" {
+            let name = self.database.replace('"', "\"\"");
+            let mut single = self.command("postgres");
+            single.args(["--single", "-j", "-D"]).arg(&self.data).arg("postgres");
+            single.stdout(Stdio::null());
+            feed(&mut single, &format!("CREATE DATABASE \"{name}\";\n\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a command to its end with `input` on standard input.
+fn feed(command: &mut Command, input: &str) -> Result<()> {
+    let mut child = command.stdin(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its input is judged by its exit code alone.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let status = child.wait()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::other(format!("{} failed: {status}", command.get_program().display())))
+    }
+}

@@ -1,0 +1,224 @@
+//! A running container seen from the agent: started, signalled, waited for, entered.
+//!
+//! Dropping every handle cuts the cord and thereby ends the container.
+
+use std::io::{Error, Result};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::sync::{Mutex, watch};
+
+use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, exit_code};
+
+/// The binary that plays the sandbox's parts, and what it may do on this host.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    program: PathBuf,
+    tier: Tier,
+}
+
+/// A container whose program runs, or ran.
+#[derive(Debug, Clone)]
+pub struct Container {
+    helper: Helper,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    cord: Mutex<OwnedWriteHalf>,
+    outer: i32,
+    init: i32,
+    program: Program,
+    exit: watch::Receiver<Option<i32>>,
+    entries: AtomicU64,
+    scratch: PathBuf,
+}
+
+/// A container that just started, with the streams to read its output from.
+#[derive(Debug)]
+pub struct Started {
+    /// The handle.
+    pub container: Container,
+    /// Its standard output.
+    pub stdout: ChildStdout,
+    /// Its standard error.
+    pub stderr: ChildStderr,
+}
+
+/// Why a container did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The sandbox could not be made.
+    #[error("{0}")]
+    Sandbox(String),
+    /// The program could not be executed.
+    #[error("{0}")]
+    Program(String),
+}
+
+impl From<Error> for StartError {
+    fn from(error: Error) -> Self {
+        Self::Sandbox(error.to_string())
+    }
+}
+
+impl Helper {
+    /// Finds out what `program` (a binary whose `main` calls
+    /// [`main_if_asked`](super::sandbox::main_if_asked)) can isolate here.
+    ///
+    /// # Errors
+    /// When the program cannot be started at all.
+    pub async fn probe(program: PathBuf) -> Result<Self> {
+        let able = Command::new(&program)
+            .args(["sandbox", "probe"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .await?
+            .success();
+        let tier = match (able, nix::unistd::geteuid().is_root()) {
+            (false, _) => Tier::Raw,
+            (true, true) => Tier::Root,
+            (true, false) => Tier::User,
+        };
+        Ok(Self { program, tier })
+    }
+
+    /// The same helper without namespaces.
+    #[must_use]
+    pub fn without_namespaces(mut self) -> Self {
+        self.tier = Tier::Raw;
+        self
+    }
+
+    /// What it isolates.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Starts a container and returns once its program runs.
+    ///
+    /// # Errors
+    /// [`StartError`] says whether the sandbox or the program is at fault; nothing is left running.
+    pub async fn start(&self, spec: Spec) -> std::result::Result<Started, StartError> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut child = Command::new(&self.program)
+            .args(["sandbox", "outer"])
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let (reader, mut cord) = UnixStream::from_std(ours)?.into_split();
+        let (program, scratch) = (spec.program.clone(), spec.scratch.clone());
+        send(&mut cord, &Down::Start(Box::new(spec))).await?;
+        let mut line = String::new();
+        BufReader::new(reader).read_line(&mut line).await?;
+        let init = match serde_json::from_str(&line) {
+            Ok(Up::Started { init }) => init,
+            Ok(Up::Failed { message, program: true }) => return Err(StartError::Program(message)),
+            Ok(Up::Failed { message, program: false }) => return Err(StartError::Sandbox(message)),
+            Err(_) => return Err(StartError::Sandbox("the sandbox ended without a word".into())),
+        };
+        let outer = child.id().unwrap_or_default().cast_signed();
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(StartError::Sandbox("the output streams are missing".into()));
+        };
+        let inner = Inner {
+            cord: Mutex::new(cord),
+            outer,
+            init,
+            program,
+            exit: reap(child),
+            entries: AtomicU64::new(0),
+            scratch,
+        };
+        let container = Container { helper: self.clone(), inner: Arc::new(inner) };
+        Ok(Started { container, stdout, stderr })
+    }
+}
+
+/// Waits for the child in a task of its own, so that no zombie stays when nobody asks.
+fn reap(mut child: Child) -> watch::Receiver<Option<i32>> {
+    let (sender, receiver) = watch::channel(None);
+    tokio::spawn(async move {
+        let code = child.wait().await.map_or(255, exit_code);
+        sender.send_replace(Some(code));
+    });
+    receiver
+}
+
+impl Container {
+    /// Sends a signal to the program; SIGKILL ends everything inside. Does nothing once it ended.
+    pub async fn signal(&self, number: i32) {
+        let mut cord = self.inner.cord.lock().await;
+        // The other end is gone exactly when there is nothing left to signal.
+        let _ = send(&mut *cord, &Down::Signal(number)).await;
+    }
+
+    /// Waits for the end: the exit code, or 128 plus the signal.
+    pub async fn wait(&self) -> i32 {
+        let mut exit = self.inner.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(code) => code.unwrap_or(255),
+            Err(_) => 255,
+        }
+    }
+
+    /// The exit code, if it ended.
+    #[must_use]
+    pub fn exited(&self) -> Option<i32> {
+        *self.inner.exit.borrow()
+    }
+
+    /// A command that runs `argv` inside, with the container's environment, user and directory.
+    /// The caller sets the standard streams and starts it.
+    ///
+    /// # Errors
+    /// When the entry file cannot be written.
+    pub fn enter(&self, argv: Vec<String>, terminal: bool) -> Result<Command> {
+        let inner = &self.inner;
+        let mut program = Program { argv, ..inner.program.clone() };
+        if terminal {
+            program.env.retain(|(name, _)| name != "TERM");
+            program.env.push(("TERM".into(), "xterm".into()));
+        }
+        let number = inner.entries.fetch_add(1, Ordering::Relaxed);
+        let tier = self.helper.tier;
+        let entry = Entry { tier, outer: inner.outer, init: inner.init, terminal, program };
+        let file = entry_file(&inner.scratch, number);
+        std::fs::write(&file, serde_json::to_vec(&entry)?)?;
+        let mut command = Command::new(&self.helper.program);
+        command
+            .args(["sandbox", "enter"])
+            .arg(file)
+            .env_clear()
+            .current_dir("/")
+            .kill_on_drop(true);
+        Ok(command)
+    }
+}
+
+fn entry_file(scratch: &Path, number: u64) -> PathBuf {
+    scratch.with_extension(format!("entry{number}"))
+}
+
+async fn send(cord: &mut OwnedWriteHalf, message: &Down) -> Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    cord.write_all(&line).await
+}

@@ -1,0 +1,138 @@
+//! The root file system of a container: the host's own, with a private layer for what is written.
+//!
+//! An overlay whose upper layer lies in memory lets a mount point be made anywhere and keeps every
+//! write away from the host, except those into volumes.
+
+use std::fs::{self, File};
+use std::io::{Error, Result};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, pivot_root, sethostname};
+
+use super::{Mount, Spec, Tier};
+
+const NOTHING: Option<&str> = None;
+
+/// Device nodes that programs expect.
+const DEVICES: [&str; 7] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
+
+/// Builds the root of `spec` and moves into it.
+pub(super) fn build(spec: &Spec) -> Result<()> {
+    let root = overlay(spec.tier, &spec.scratch)?;
+    for host_mount in host_mounts()? {
+        let inside = below(&root, &host_mount);
+        // A file system of the host that cannot be shown is no reason to refuse the container.
+        let _ = bind(&host_mount, &inside, true);
+    }
+    devices(&root)?;
+    recursive_bind(Path::new("/proc"), &root.join("proc"))?;
+    recursive_bind(Path::new("/sys"), &root.join("sys"))?;
+    for volume in &spec.mounts {
+        place(&root, volume)?;
+    }
+    sethostname(&spec.hostname)?;
+    fs::write(root.join("etc/hostname"), format!("{}\n", spec.hostname))?;
+    chdir(&root)?;
+    pivot_root(".", ".")?;
+    umount2(".", MntFlags::MNT_DETACH)?;
+    chdir("/")?;
+    Ok(())
+}
+
+/// Mounts the overlay below `scratch` and says where it is.
+pub(super) fn overlay(tier: Tier, scratch: &Path) -> Result<PathBuf> {
+    // Nothing mounted from here on may be seen by the host.
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
+    mount(Some("tmpfs"), scratch, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
+    let (upper, work, root) = (scratch.join("upper"), scratch.join("work"), scratch.join("root"));
+    for directory in [&upper, &work, &root] {
+        fs::create_dir(directory)?;
+    }
+    let own_attributes = if tier == Tier::User { ",userxattr" } else { "" };
+    let options = format!(
+        "lowerdir=/,upperdir={},workdir={}{own_attributes}",
+        upper.display(),
+        work.display()
+    );
+    mount(Some("overlay"), &root, Some("overlay"), MsFlags::empty(), Some(options.as_str()))
+        .map_err(|error| Error::other(format!("the host's root cannot be overlaid: {error}")))?;
+    Ok(root)
+}
+
+/// The mount points of real file systems below `/`, which an overlay of `/` does not show.
+fn host_mounts() -> Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let hidden = ["/proc", "/sys", "/dev", "/run", "/tmp", "/mnt"];
+    Ok(table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .filter(|at| *at != "/" && !hidden.iter().any(|hide| Path::new(at).starts_with(hide)))
+        .filter(|at| !at.contains('\\'))
+        .map(PathBuf::from)
+        .filter(|at| at.is_dir())
+        .collect())
+}
+
+fn devices(root: &Path) -> Result<()> {
+    let dev = root.join("dev");
+    mount(Some("tmpfs"), &dev, Some("tmpfs"), MsFlags::MS_NOSUID, Some("mode=0755"))?;
+    for name in DEVICES {
+        let host = Path::new("/dev").join(name);
+        if host.exists() {
+            bind(&host, &dev.join(name), false)?;
+        }
+    }
+    for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+    {
+        symlink(Path::new("/proc/self").join(target), dev.join(name))?;
+    }
+    fs::create_dir(dev.join("shm"))?;
+    fs::set_permissions(dev.join("shm"), fs::Permissions::from_mode(0o1777))?;
+    fs::create_dir(dev.join("pts"))?;
+    recursive_bind(Path::new("/dev/pts"), &dev.join("pts"))
+}
+
+fn place(root: &Path, volume: &Mount) -> Result<()> {
+    bind(&volume.source, &below(root, &volume.target), volume.read_only).map_err(|error| {
+        Error::other(format!(
+            "volume {} cannot be mounted at {}: {error}",
+            volume.source.display(),
+            volume.target.display()
+        ))
+    })
+}
+
+fn recursive_bind(source: &Path, target: &Path) -> Result<()> {
+    Ok(mount(Some(source), target, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)?)
+}
+
+/// Binds `source` to `target`, making the mount point of the right sort when there is none.
+fn bind(source: &Path, target: &Path, read_only: bool) -> Result<()> {
+    if fs::metadata(source)?.is_dir() {
+        fs::create_dir_all(target)?;
+    } else if !target.exists() {
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        File::create(target)?;
+    }
+    recursive_bind(source, target)?;
+    if read_only {
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(NOTHING, target, NOTHING, flags, NOTHING)?;
+    }
+    Ok(())
+}
+
+/// The absolute path `inside`, as a path below `root` that cannot climb out of it.
+fn below(root: &Path, inside: &Path) -> PathBuf {
+    let mut path = root.to_owned();
+    for part in inside.components() {
+        if let std::path::Component::Normal(name) = part {
+            path.push(name);
+        }
+    }
+    path
+}
