@@ -8,6 +8,7 @@
 //! what passes against the embedded cluster passes against a real one. It never prints, never
 //! reads the clock or randomness except through [`Env`], and never polls.
 
+pub mod cache;
 pub mod context;
 pub mod controller;
 pub mod error;
@@ -15,7 +16,9 @@ pub mod key;
 pub mod kind;
 pub mod manager;
 pub mod outcome;
+pub mod queue;
 pub mod trigger;
+pub mod watch;
 
 pub use homeostat_env::Env;
 pub use {k8s_openapi, kube};

@@ -1,0 +1,104 @@
+//! The informers of one client: one per kind and scope, shared by whoever asks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use homeostat_env::Env;
+
+use super::informer::{Handle, Informer};
+use crate::kind::Kind;
+use crate::watch::driver::Source;
+
+/// Which objects of a kind; the default is all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scope {
+    /// Only those of this namespace.
+    pub namespace: Option<String>,
+    /// Only those that match this label selector.
+    pub labels: Option<String>,
+}
+
+impl Scope {
+    /// The objects of one namespace.
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), labels: None }
+    }
+}
+
+/// The shared informers of one client; clones are handles on the same set.
+#[derive(Clone)]
+pub struct Caches {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: kube::Client,
+    env: Env,
+    keep_managed_fields: bool,
+    /// Weak: an informer that nobody holds any more stops.
+    informers: Mutex<BTreeMap<(Kind, Scope), Weak<Handle>>>,
+}
+
+impl Caches {
+    /// No informers yet; `managedFields` will be cut out of what is cached.
+    #[must_use]
+    pub fn new(client: kube::Client, env: Env) -> Self {
+        Self::build(client, env, false)
+    }
+
+    /// The same, with `managedFields` kept; they cost about as much memory as the rest.
+    #[must_use]
+    pub fn with_managed_fields(client: kube::Client, env: Env) -> Self {
+        Self::build(client, env, true)
+    }
+
+    fn build(client: kube::Client, env: Env, keep_managed_fields: bool) -> Self {
+        let informers = Mutex::default();
+        Self { shared: Arc::new(Shared { client, env, keep_managed_fields, informers }) }
+    }
+
+    /// The informer of a kind and scope: the one somebody holds already, or a new one that waits
+    /// for [`Informer::start`]. It stops when its last handle is dropped.
+    #[must_use]
+    pub fn informer(&self, kind: Kind, scope: Scope) -> Informer {
+        let mut informers = self.shared.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        informers.retain(|_, handle| handle.strong_count() > 0);
+        let id = (kind, scope);
+        if let Some(handle) = informers.get(&id).and_then(Weak::upgrade)
+            && !handle.is_stopped()
+        {
+            return Informer::of(handle);
+        }
+        let source = Source {
+            kind: id.0.clone(),
+            namespace: id.1.namespace.clone(),
+            labels: id.1.labels.clone(),
+            keep_managed_fields: self.shared.keep_managed_fields,
+        };
+        let handle =
+            Arc::new(Handle::new(self.shared.client.clone(), self.shared.env.clone(), source));
+        informers.insert(id, Arc::downgrade(&handle));
+        Informer::of(handle)
+    }
+
+    /// All informers that somebody holds, ordered by kind and scope.
+    #[must_use]
+    pub fn informers(&self) -> Vec<Informer> {
+        let informers = self.shared.informers.lock().unwrap_or_else(PoisonError::into_inner);
+        informers.values().filter_map(Weak::upgrade).map(Informer::of).collect()
+    }
+
+    /// Stops every informer; what they hold stays readable and no longer changes.
+    pub fn stop(&self) {
+        for informer in self.informers() {
+            informer.stop();
+        }
+    }
+}
+
+impl fmt::Debug for Caches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.informers()).finish()
+    }
+}

@@ -1,0 +1,48 @@
+//! What the cluster looks like, as of a moment ago: informers that follow the API and stores to
+//! read from. Bytes are kept, not types; a typed view is made when somebody asks for it.
+//!
+//! With a [`crate::queue::Queue`] this is enough to write a controller by hand:
+//!
+//! ```no_run
+//! # async fn example(client: kube::Client, env: homeostat::Env) -> homeostat::Result<()> {
+//! use homeostat::cache::{Caches, Scope};
+//! use homeostat::queue::Queue;
+//! use homeostat::{Key, Kind, Trigger};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//!
+//! let caches = Caches::new(client, env.clone());
+//! let configs = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+//! let queue: Queue<Key> = Queue::new(env);
+//!
+//! let keys = queue.clone();
+//! configs.on_event(move |delta| keys.add(delta.key().clone(), Trigger::Initial));
+//! configs.start();
+//! configs.wait_for_sync().await;
+//!
+//! while let Some(item) = queue.get().await {
+//!     if let Some(config) = configs.get::<ConfigMap>(&item.key)? {
+//!         // make the world look like `config`
+//!         let _ = config.data;
+//!     }
+//!     queue.done(&item.key);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod caches;
+mod entry;
+mod header;
+mod informer;
+pub mod revision;
+pub mod selector;
+mod store;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use caches::{Caches, Scope};
+pub use entry::Entry;
+pub use header::{Header, Owner};
+pub use informer::{Expect, Informer, SourceState};
+pub use store::{Delta, Store};

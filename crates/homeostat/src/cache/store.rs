@@ -1,0 +1,224 @@
+//! The objects of one informer, ordered by key, with exact deltas for whatever changes them.
+//!
+//! It never calls anybody and never waits; the informer carries its deltas to the handlers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Entry;
+use super::revision;
+use crate::key::Key;
+use crate::trigger::EventKind;
+
+/// A change of one object in the cache.
+#[derive(Debug, Clone)]
+pub struct Delta {
+    /// What happened.
+    pub change: EventKind,
+    /// The object before; `None` when it was added.
+    pub old: Option<Arc<Entry>>,
+    /// The object after; `None` when it was deleted.
+    pub new: Option<Arc<Entry>>,
+    /// Whether the object was there before the handler: the first list, or a late handler.
+    pub initial: bool,
+}
+
+impl Delta {
+    /// The object after, or the last known one when it was deleted.
+    ///
+    /// # Panics
+    /// Never for deltas of this crate: one of the two is always there.
+    #[must_use]
+    pub fn object(&self) -> &Arc<Entry> {
+        #[expect(clippy::expect_used, reason = "a delta always has an object")]
+        self.new.as_ref().or(self.old.as_ref()).expect("a delta has an old or a new object")
+    }
+
+    /// The key of the object.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.object().header.key
+    }
+
+    pub(crate) fn added(entry: Arc<Entry>, initial: bool) -> Self {
+        Self { change: EventKind::Added, old: None, new: Some(entry), initial }
+    }
+}
+
+/// Objects by key, and by the uid of their owners.
+#[derive(Debug, Default)]
+pub struct Store {
+    entries: BTreeMap<Key, Arc<Entry>>,
+    by_owner: BTreeMap<Arc<str>, BTreeSet<Key>>,
+    /// Keys seen by the list in progress; what is not among them at its end is gone.
+    listing: Option<BTreeSet<Key>>,
+    /// Whether the list in progress may replace newer versions: a new history has begun.
+    new_history: bool,
+    /// The store is complete up to here; `None` before the first list has ended.
+    revision: Option<String>,
+}
+
+impl Store {
+    /// A list begins. With `new_history` its versions count even where they look older.
+    pub fn begin_list(&mut self, new_history: bool) {
+        self.listing = Some(BTreeSet::new());
+        self.new_history = new_history;
+    }
+
+    /// An object as the server has it, from a list or a watch. An older version than the cached one
+    /// is ignored; an equal one is no change; another uid is a deletion and an addition.
+    pub fn apply(&mut self, entry: Entry) -> Vec<Delta> {
+        let key = entry.header.key.clone();
+        if let Some(listing) = &mut self.listing {
+            listing.insert(key.clone());
+        }
+        let entry = Arc::new(entry);
+        let Some(old) = self.entries.get(&key).cloned() else {
+            if self.is_ghost(&entry) {
+                return Vec::new();
+            }
+            self.insert(key, &entry);
+            return vec![Delta::added(entry, false)];
+        };
+        let (was, is) = (&old.header, &entry.header);
+        if was.uid == is.uid && was.resource_version == is.resource_version {
+            return Vec::new();
+        }
+        if !self.new_history && revision::is_earlier(&is.resource_version, &was.resource_version) {
+            return Vec::new();
+        }
+        let same = was.uid == is.uid;
+        self.remove(&key);
+        self.insert(key, &entry);
+        if same {
+            let change = EventKind::Updated;
+            return vec![Delta { change, old: Some(old), new: Some(entry), initial: false }];
+        }
+        vec![deleted(old), Delta::added(entry, false)]
+    }
+
+    /// An object that the server says is deleted. Its last state becomes the delta's old one;
+    /// a deletion older than the cached version is ignored.
+    pub fn delete(&mut self, entry: Entry) -> Option<Delta> {
+        let key = &entry.header.key;
+        if let Some(listing) = &mut self.listing {
+            listing.remove(key);
+        }
+        let cached = &self.entries.get(key)?.header;
+        let gone = &entry.header;
+        if revision::is_earlier(&gone.resource_version, &cached.resource_version) {
+            return None;
+        }
+        self.remove(key);
+        Some(deleted(Arc::new(entry)))
+    }
+
+    /// The list is complete at `revision`: whatever it did not show is deleted.
+    pub fn end_list(&mut self, revision: &str) -> Vec<Delta> {
+        if self.new_history {
+            self.revision = None;
+        }
+        self.new_history = false;
+        self.advance(revision);
+        let Some(seen) = self.listing.take() else { return Vec::new() };
+        let gone: Vec<Key> =
+            self.entries.keys().filter(|key| !seen.contains(key)).cloned().collect();
+        gone.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
+    }
+
+    /// A watch has told everything up to `revision`; a list in progress proves nothing yet.
+    pub fn watched(&mut self, revision: &str) {
+        if self.listing.is_none() {
+            self.advance(revision);
+        }
+    }
+
+    /// The store is complete up to `revision`, which never goes back.
+    fn advance(&mut self, revision: &str) {
+        let known = self.revision.as_deref();
+        if !known.is_some_and(|known| revision::is_earlier(revision, known)) {
+            self.revision = Some(revision.to_owned());
+        }
+    }
+
+    /// Up to where the store is complete; `None` before the first list has ended.
+    #[must_use]
+    pub fn revision(&self) -> Option<&str> {
+        self.revision.as_deref()
+    }
+
+    /// The object of that key.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
+        self.entries.get(key)
+    }
+
+    /// All objects, or those of one namespace, in key order.
+    pub fn iter<'a>(
+        &'a self,
+        namespace: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        let first = match namespace {
+            Some(namespace) => Key::namespaced(namespace, ""),
+            None => Key::cluster(""),
+        };
+        self.entries
+            .range(first..)
+            .take_while(move |(key, _)| {
+                namespace.is_none() || key.namespace.as_deref() == namespace
+            })
+            .map(|(_, entry)| entry)
+    }
+
+    /// The objects with an owner of that uid, in key order.
+    pub fn by_owner<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
+        self.by_owner.get(uid).into_iter().flatten().filter_map(|key| self.entries.get(key))
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A relist by a server that lags behind shows objects that are long deleted: whatever is older
+    /// than the revision up to which the store is complete would be in it if it were alive.
+    fn is_ghost(&self, entry: &Entry) -> bool {
+        self.listing.is_some()
+            && !self.new_history
+            && self
+                .revision
+                .as_deref()
+                .is_some_and(|known| revision::is_earlier(&entry.header.resource_version, known))
+    }
+
+    fn insert(&mut self, key: Key, entry: &Arc<Entry>) {
+        for owner in &entry.header.owners {
+            self.by_owner.entry(Arc::clone(&owner.uid)).or_default().insert(key.clone());
+        }
+        self.entries.insert(key, Arc::clone(entry));
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
+        let entry = self.entries.remove(key)?;
+        for owner in &entry.header.owners {
+            if let Some(keys) = self.by_owner.get_mut(&owner.uid) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_owner.remove(&owner.uid);
+                }
+            }
+        }
+        Some(entry)
+    }
+}
+
+fn deleted(old: Arc<Entry>) -> Delta {
+    Delta { change: EventKind::Deleted, old: Some(old), new: None, initial: false }
+}

@@ -1,0 +1,249 @@
+//! The work queue: keys wait here until a worker takes them, one worker per key at a time.
+//!
+//! [`Machine`] is the pure state machine; [`Queue`] adds a lock, a clock and a wake-up around it.
+//! Nothing here polls: a worker sleeps until the next key is due or somebody adds one.
+//!
+//! ```no_run
+//! # async fn example(env: homeostat::Env) {
+//! use homeostat::queue::Queue;
+//! use homeostat::{Key, Trigger};
+//!
+//! let queue = Queue::new(env);
+//! queue.add(Key::namespaced("default", "web"), Trigger::Initial);
+//! while let Some(item) = queue.get().await {
+//!     match reconcile(&item.key).await {
+//!         Ok(()) => queue.forget(&item.key),
+//!         Err(_) => queue.add_rate_limited(item.key.clone()),
+//!     }
+//!     queue.done(&item.key);
+//! }
+//! # async fn reconcile(_: &Key) -> Result<(), ()> { Ok(()) }
+//! # }
+//! ```
+
+mod backoff;
+mod machine;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use homeostat_env::Env;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub use backoff::Backoff;
+pub use machine::{Item, Machine, Priority};
+
+use crate::trigger::Trigger;
+
+/// A shared work queue; clones are handles on the same one.
+pub struct Queue<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    env: Env,
+    origin: Instant,
+    backoff: Backoff,
+    machine: Mutex<Machine<T>>,
+    /// One worker at a time is woken for new work or for an earlier timer.
+    work: Notify,
+    /// Everybody who waits for the drain.
+    drained: Notify,
+}
+
+impl<T: Ord + Clone> Queue<T> {
+    /// A queue with the default [`Backoff`].
+    #[must_use]
+    pub fn new(env: Env) -> Self {
+        Self::with_backoff(env, Backoff::default())
+    }
+
+    /// A queue whose failing keys wait as `backoff` says.
+    #[must_use]
+    pub fn with_backoff(env: Env, backoff: Backoff) -> Self {
+        let origin = env.instant();
+        Self {
+            shared: Arc::new(Shared {
+                env,
+                origin,
+                backoff,
+                machine: Mutex::default(),
+                work: Notify::new(),
+                drained: Notify::new(),
+            }),
+        }
+    }
+
+    /// The next key; waits until there is one. `None` once the queue is shut down and empty.
+    /// The key is with the caller until [`Self::done`]; a dropped call takes nothing.
+    pub async fn get(&self) -> Option<Item<T>> {
+        loop {
+            let woken = self.shared.work.notified();
+            let next_due = {
+                let mut machine = self.lock();
+                if let Some(item) = machine.take(self.now()) {
+                    if machine.ready() > 0 || machine.next_due().is_some() {
+                        // Somebody idle must take the next key, or sleep until it is due.
+                        self.shared.work.notify_one();
+                    }
+                    return Some(item);
+                }
+                if machine.is_closed() {
+                    return None;
+                }
+                machine.next_due()
+            };
+            let due = async {
+                match next_due {
+                    Some(due) => self.shared.env.sleep_until(self.shared.origin + due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = woken => {}
+                () = due => {}
+            }
+        }
+    }
+
+    /// The caller has finished with a key it got; see [`Machine::done`].
+    pub fn done(&self, key: &T) {
+        let mut machine = self.lock();
+        machine.done(key, self.now());
+        let drained = machine.is_closed() && machine.ready() == 0 && machine.running() == 0;
+        drop(machine);
+        self.shared.work.notify_one();
+        if drained {
+            self.shared.drained.notify_waiters();
+        }
+    }
+
+    /// Makes a key ready now, for this reason; see [`Machine::add`].
+    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
+    pub fn add(&self, key: T, trigger: Trigger) {
+        self.change(|machine, now| machine.add(&key, trigger, Priority::Normal, now));
+    }
+
+    /// The same, behind every key of normal priority (but never starved by them).
+    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
+    pub fn add_low(&self, key: T, trigger: Trigger) {
+        self.change(|machine, now| machine.add(&key, trigger, Priority::Low, now));
+    }
+
+    /// Makes a key ready after `delay` ([`Trigger::Timer`]), or earlier on [`Self::add`].
+    pub fn add_after(&self, key: T, delay: Duration) {
+        self.add_after_for(key, delay, Trigger::Timer);
+    }
+
+    /// The same with another reason, such as [`Trigger::Conflict`].
+    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
+    pub fn add_after_for(&self, key: T, delay: Duration, trigger: Trigger) {
+        self.change(|machine, now| {
+            machine.add_at(&key, trigger, now.saturating_add(delay), now);
+        });
+    }
+
+    /// Makes a failed key ready after its backoff; returns how long that is.
+    /// The failure counts once the backoff has been served: an event that comes first consumes it.
+    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
+    pub fn add_rate_limited(&self, key: T) -> Duration {
+        let Shared { backoff, env, .. } = &*self.shared;
+        let dice = if backoff.jitter > 0.0 { env.random_unit() } else { 0.0 };
+        self.change(|machine, now| {
+            let delay = backoff.delay(machine.failures(&key), dice);
+            machine.add_failed(&key, delay, now);
+            delay
+        })
+    }
+
+    /// The key is well again: the next failure waits the shortest backoff.
+    pub fn forget(&self, key: &T) {
+        self.lock().forget(key);
+    }
+
+    /// How many backoffs in a row a key has served; 0 for an unknown one.
+    #[must_use]
+    pub fn failures(&self, key: &T) -> u32 {
+        self.lock().failures(key)
+    }
+
+    /// How many keys are ready for a worker.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().ready()
+    }
+
+    /// Whether no key is ready.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Stops the intake and drops all timers; keys that are ready are still handed out.
+    pub fn shut_down(&self) {
+        self.close(Machine::close);
+    }
+
+    /// Stops the intake and drops all keys but those already with a worker.
+    pub fn shut_down_now(&self) {
+        self.close(|machine| {
+            machine.close();
+            machine.clear();
+        });
+    }
+
+    /// Waits until the queue is shut down and the last worker has called [`Self::done`].
+    pub async fn drained(&self) {
+        loop {
+            let mut notified = std::pin::pin!(self.shared.drained.notified());
+            // Registered before looking, or a `done` in between would be missed.
+            notified.as_mut().enable();
+            {
+                let machine = self.lock();
+                if machine.is_closed() && machine.ready() == 0 && machine.running() == 0 {
+                    return;
+                }
+            }
+            notified.await;
+        }
+    }
+
+    fn close(&self, close: impl FnOnce(&mut Machine<T>)) {
+        close(&mut self.lock());
+        self.shared.work.notify_waiters();
+        self.shared.drained.notify_waiters();
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Machine<T>, Duration) -> R) -> R {
+        let result = change(&mut self.lock(), self.now());
+        self.shared.work.notify_one();
+        result
+    }
+
+    fn now(&self) -> Duration {
+        self.shared.env.instant().saturating_duration_since(self.shared.origin)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Machine<T>> {
+        self.shared.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("backoff", &self.shared.backoff).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! A naive queue to compare with.

@@ -1,0 +1,363 @@
+//! One watch as a pure state machine: `state × input × dice → changes × what to do next`.
+//!
+//! ```text
+//!            ┌──────────────── relist (410, refused, broken start) ◀───────────────┐
+//!            ▼                                                                     │
+//!  begin ▶ streaming list ──initial-events-end──▶ watching ──closed──▶ watching    │
+//!            │ not supported                         ▲   └───────────────error─────┤
+//!            ▼                                       │                             │
+//!          paged list ───────── last page ───────────┘                          pausing
+//! ```
+//!
+//! It does no IO, reads no clock and draws no randomness; it never lets the revision go back.
+
+use std::time::Duration;
+
+use super::request::{Refusal, Request};
+use crate::cache::revision;
+use crate::queue::Backoff;
+
+/// How many objects one page of a list has.
+const PAGE: u32 = 500;
+/// How long the first events of a streaming list may take before pages are tried instead.
+const FIRST_EVENT: Duration = Duration::from_secs(10);
+/// How long after the server's own time limit a silent watch counts as dead.
+const GRACE: Duration = Duration::from_secs(15);
+/// How many consistent reads must agree that the server's history is a new, shorter one.
+const NEW_HISTORY_AFTER: u32 = 3;
+
+/// What the driver saw.
+#[derive(Debug)]
+pub enum Input<O> {
+    /// The start, or the end of a wait.
+    Go,
+    /// The server has accepted a watch.
+    Opened,
+    /// The server answered with an error, or sent one in the stream.
+    Refused(Refusal),
+    /// The connection failed or broke.
+    Broken(String),
+    /// A page of a list.
+    Page {
+        /// Its objects.
+        items: Vec<O>,
+        /// The revision of the list.
+        revision: String,
+        /// Where the next page begins; `None` on the last.
+        token: Option<String>,
+    },
+    /// An object was added or modified.
+    Applied {
+        /// The object.
+        object: O,
+        /// Its revision.
+        revision: String,
+    },
+    /// An object was deleted.
+    Deleted {
+        /// Its last state.
+        object: O,
+        /// The revision of the deletion.
+        revision: String,
+    },
+    /// The watch is complete up to a revision.
+    Bookmark {
+        /// That revision.
+        revision: String,
+        /// Whether it ends the initial events of a streaming list.
+        initial_end: bool,
+    },
+    /// Something that cannot be read; it is skipped.
+    Undecodable(String),
+    /// The server ended the watch in good order.
+    Closed,
+    /// Nothing came for as long as [`Next::Read`] allowed.
+    Silent,
+}
+
+/// What the cache is told.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change<O> {
+    /// A list begins; with `new_history` older revisions replace newer ones.
+    Restart {
+        /// The server's history was lost or restored.
+        new_history: bool,
+    },
+    /// An object was listed, added or modified.
+    Applied(O),
+    /// An object was deleted.
+    Deleted(O),
+    /// The list is complete at that revision.
+    Synced(String),
+    /// Everything up to that revision was told.
+    Bookmark(String),
+    /// The watch runs.
+    Watching,
+    /// The source does not work at the moment, and why.
+    Pending(String),
+    /// An object was skipped, and why.
+    Skipped(String),
+}
+
+/// What the driver does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send this, giving up what is open.
+    Request(Request),
+    /// Read on, at most this long without a word.
+    Read(Duration),
+    /// Wait, giving up what is open.
+    Wait(Duration),
+}
+
+/// The result of one step.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<O> {
+    /// For the cache, in order.
+    pub changes: Vec<Change<O>>,
+    /// For the driver.
+    pub next: Next,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing is open; the next `Go` lists.
+    ToList,
+    /// Nothing is open; the next `Go` watches from the known revision.
+    ToWatch,
+    Streaming,
+    Paging {
+        first: bool,
+    },
+    Watching {
+        opened: bool,
+        heard: bool,
+        limit: Duration,
+    },
+}
+
+/// The state of one watch.
+#[derive(Debug)]
+pub struct Machine {
+    state: State,
+    backoff: Backoff,
+    /// Failures in a row without a word from a running watch.
+    failures: u32,
+    /// What is known to be told; never goes back, except to a new history.
+    revision: Option<String>,
+    /// Whether the server may know streaming lists.
+    streaming: bool,
+    /// Whether pages may be used; off after a continue token expired.
+    paged: bool,
+    /// Whether the next list must be a consistent read instead of "not older than".
+    consistent: bool,
+    /// Consistent reads in a row that were older than what is known.
+    older_answers: u32,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        let backoff = Backoff {
+            first: Duration::from_millis(800),
+            factor: 2.0,
+            max: Duration::from_secs(30),
+            jitter: 0.5,
+        };
+        Self {
+            state: State::ToList,
+            backoff,
+            failures: 0,
+            revision: None,
+            streaming: true,
+            paged: true,
+            consistent: false,
+            older_answers: 0,
+        }
+    }
+}
+
+impl Machine {
+    /// One step; `dice` in `[0, 1)` decides jitter and time limits.
+    pub fn step<O>(&mut self, input: Input<O>, dice: f64) -> Step<O> {
+        match (self.state, input) {
+            (State::ToWatch, Input::Go) => self.watch(Vec::new(), dice),
+            (_, Input::Go) => self.list(dice),
+            (_, Input::Undecodable(why)) => self.read(vec![Change::Skipped(why)]),
+            (State::Paging { first }, Input::Page { items, revision, token }) => {
+                self.page(first, items, &revision, token, dice)
+            }
+            (State::Streaming, Input::Opened) => {
+                let new_history = self.new_history();
+                self.read(vec![Change::Restart { new_history }])
+            }
+            (State::Watching { limit, .. }, Input::Opened) => {
+                self.state = State::Watching { opened: true, heard: false, limit };
+                self.read(vec![Change::Watching])
+            }
+            (_, Input::Applied { object, revision }) => {
+                self.heard(&revision);
+                self.read(vec![Change::Applied(object)])
+            }
+            (_, Input::Deleted { object, revision }) => {
+                self.heard(&revision);
+                self.read(vec![Change::Deleted(object)])
+            }
+            (State::Streaming, Input::Bookmark { revision, initial_end: true }) => {
+                if let Some(why) = self.refuses(&revision) {
+                    return self.pause(State::ToList, why, dice);
+                }
+                let limit = time_limit(dice);
+                self.state = State::Watching { opened: true, heard: false, limit };
+                self.synced(&revision);
+                self.read(vec![Change::Synced(revision)])
+            }
+            (State::Watching { .. }, Input::Bookmark { revision, .. }) => {
+                self.heard(&revision);
+                self.read(vec![Change::Bookmark(revision)])
+            }
+            (_, Input::Bookmark { .. } | Input::Opened | Input::Page { .. }) => {
+                self.read(Vec::new())
+            }
+            (State::Streaming, Input::Refused(refusal)) if refusal.is_not_understood() => {
+                self.without_streaming(dice)
+            }
+            (State::Streaming, Input::Closed | Input::Silent) => self.without_streaming(dice),
+            (State::Paging { first: false }, Input::Refused(refusal)) if refusal.is_gone() => {
+                // The continue token has expired; in one piece the list cannot expire.
+                self.paged = false;
+                self.list(dice)
+            }
+            (State::Watching { .. }, Input::Refused(refusal)) => {
+                if refusal.is_gone() && self.failures == 0 {
+                    self.failures = 1;
+                    return self.list(dice);
+                }
+                let busy = refusal.is_too_many_requests();
+                let then = if busy { State::ToWatch } else { State::ToList };
+                self.pause(then, refusal.to_string(), dice)
+            }
+            (State::Watching { heard: true, .. }, Input::Closed) => self.watch(Vec::new(), dice),
+            (State::Watching { opened: true, .. }, Input::Closed | Input::Silent) => {
+                self.pause(State::ToWatch, "the watch ended without a word".to_owned(), dice)
+            }
+            (State::Watching { opened: true, .. }, Input::Broken(why)) => {
+                self.pause(State::ToWatch, why, dice)
+            }
+            (_, Input::Refused(refusal)) => {
+                self.consistent = true;
+                self.pause(State::ToList, refusal.to_string(), dice)
+            }
+            (_, Input::Broken(why)) => self.pause(State::ToList, why, dice),
+            (_, Input::Closed | Input::Silent) => {
+                self.pause(State::ToList, "the server did not answer".to_owned(), dice)
+            }
+        }
+    }
+
+    fn page<O>(
+        &mut self,
+        first: bool,
+        items: Vec<O>,
+        revision: &str,
+        token: Option<String>,
+        dice: f64,
+    ) -> Step<O> {
+        let mut changes = Vec::with_capacity(items.len() + 2);
+        if first {
+            if let Some(why) = self.refuses(revision) {
+                return self.pause(State::ToList, why, dice);
+            }
+            changes.push(Change::Restart { new_history: self.new_history() });
+        }
+        changes.extend(items.into_iter().map(Change::Applied));
+        if let Some(token) = token {
+            self.state = State::Paging { first: false };
+            let next =
+                Next::Request(Request::Page { since: None, limit: Some(PAGE), token: Some(token) });
+            return Step { changes, next };
+        }
+        changes.push(Change::Synced(revision.to_owned()));
+        self.synced(revision);
+        self.watch(changes, dice)
+    }
+
+    fn list<O>(&mut self, dice: f64) -> Step<O> {
+        let since = self.revision.clone().filter(|_| !self.consistent);
+        let request = if self.streaming {
+            self.state = State::Streaming;
+            Request::StreamingList { since, limit: time_limit(dice) }
+        } else {
+            self.state = State::Paging { first: true };
+            Request::Page { since, limit: self.paged.then_some(PAGE), token: None }
+        };
+        Step { changes: Vec::new(), next: Next::Request(request) }
+    }
+
+    fn watch<O>(&mut self, changes: Vec<Change<O>>, dice: f64) -> Step<O> {
+        let limit = time_limit(dice);
+        self.state = State::Watching { opened: false, heard: false, limit };
+        let from = self.revision.clone().unwrap_or_default();
+        Step { changes, next: Next::Request(Request::Watch { from, limit }) }
+    }
+
+    fn read<O>(&self, changes: Vec<Change<O>>) -> Step<O> {
+        let idle = match self.state {
+            State::Watching { limit, .. } => limit + GRACE,
+            _ => FIRST_EVENT,
+        };
+        Step { changes, next: Next::Read(idle) }
+    }
+
+    fn pause<O>(&mut self, then: State, why: String, dice: f64) -> Step<O> {
+        let delay = self.backoff.delay(self.failures, dice);
+        self.failures = self.failures.saturating_add(1);
+        self.state = then;
+        Step { changes: vec![Change::Pending(why)], next: Next::Wait(delay) }
+    }
+
+    fn without_streaming<O>(&mut self, dice: f64) -> Step<O> {
+        self.streaming = false;
+        self.list(dice)
+    }
+
+    /// Whether a list of that revision is older than what is known, and not to be believed.
+    fn refuses(&mut self, revision: &str) -> Option<String> {
+        let known = self.revision.as_deref()?;
+        if !revision::is_earlier(revision, known) || self.new_history() {
+            return None;
+        }
+        if self.consistent {
+            self.older_answers += 1;
+        }
+        self.consistent = true;
+        Some(format!("the server answers from revision {revision}, which is before {known}"))
+    }
+
+    fn new_history(&self) -> bool {
+        self.older_answers >= NEW_HISTORY_AFTER
+    }
+
+    fn synced(&mut self, revision: &str) {
+        self.revision = Some(revision.to_owned());
+        self.consistent = false;
+        self.paged = true;
+        self.older_answers = 0;
+    }
+
+    /// A running watch has said something: it is well. A list in progress proves nothing yet.
+    fn heard(&mut self, revision: &str) {
+        if let State::Watching { heard, .. } = &mut self.state {
+            *heard = true;
+            self.failures = 0;
+            let known = self.revision.as_deref().unwrap_or_default();
+            if !revision::is_earlier(revision, known) {
+                self.revision = Some(revision.to_owned());
+            }
+        }
+    }
+}
+
+/// The server's time limit of a watch: 5 to 10 minutes, so that many watches do not end together.
+fn time_limit(dice: f64) -> Duration {
+    Duration::from_secs(300) + Duration::from_secs(300).mul_f64(dice.clamp(0.0, 1.0))
+}

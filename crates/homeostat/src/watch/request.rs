@@ -1,0 +1,122 @@
+//! What a watch asks the server, and the answers that are no.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// A request of a watch for its collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// A watch that begins with every object (`sendInitialEvents`).
+    StreamingList {
+        /// Not older than this; `None` for a consistent read.
+        since: Option<String>,
+        /// The server's time limit.
+        limit: Duration,
+    },
+    /// A page of a list.
+    Page {
+        /// Not older than this; `None` for a consistent read, or when a token says where to go on.
+        since: Option<String>,
+        /// How many objects at most; `None` for all.
+        limit: Option<u32>,
+        /// Where to go on.
+        token: Option<String>,
+    },
+    /// A watch of everything after a revision.
+    Watch {
+        /// That revision.
+        from: String,
+        /// The server's time limit.
+        limit: Duration,
+    },
+}
+
+impl Request {
+    /// The query string, with the label selector of the source.
+    #[must_use]
+    pub fn query(&self, labels: Option<&str>) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(labels) = labels {
+            query.append_pair("labelSelector", labels);
+        }
+        match self {
+            Self::StreamingList { since, limit } => {
+                watch(&mut query, *limit);
+                query.append_pair("sendInitialEvents", "true");
+                query.append_pair("resourceVersionMatch", "NotOlderThan");
+                if let Some(since) = since {
+                    query.append_pair("resourceVersion", since);
+                }
+            }
+            Self::Page { since, limit, token } => {
+                if let Some(limit) = limit {
+                    query.append_pair("limit", &limit.to_string());
+                }
+                if let Some(token) = token {
+                    query.append_pair("continue", token);
+                }
+                if let Some(since) = since {
+                    query.append_pair("resourceVersion", since);
+                    query.append_pair("resourceVersionMatch", "NotOlderThan");
+                }
+            }
+            Self::Watch { from, limit } => {
+                watch(&mut query, *limit);
+                query.append_pair("resourceVersion", from);
+            }
+        }
+        query.finish()
+    }
+}
+
+fn watch(query: &mut form_urlencoded::Serializer<'_, String>, limit: Duration) {
+    query.append_pair("watch", "true");
+    query.append_pair("allowWatchBookmarks", "true");
+    query.append_pair("timeoutSeconds", &limit.as_secs().to_string());
+}
+
+/// The server's no: a `Status` object, or what is left of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Refusal {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The reason in one word.
+    pub reason: String,
+    /// The reason in a sentence.
+    pub message: String,
+}
+
+impl Refusal {
+    /// The history asked for is no longer there.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.code == 410 || self.reason == "Expired" || self.reason == "Gone"
+    }
+
+    /// The request makes no sense to this server.
+    #[must_use]
+    pub fn is_not_understood(&self) -> bool {
+        matches!(self.code, 400 | 405 | 406 | 415 | 422)
+    }
+
+    /// The server is busy.
+    #[must_use]
+    pub fn is_too_many_requests(&self) -> bool {
+        self.code == 429
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, message, .. } = self;
+        match code {
+            401 => write!(f, "not authenticated: {message}"),
+            403 => write!(f, "not allowed: {message} (it takes the verbs list and watch)"),
+            404 => write!(f, "not served: {message} (is its CustomResourceDefinition installed?)"),
+            _ => write!(f, "{message} ({code})"),
+        }
+    }
+}
