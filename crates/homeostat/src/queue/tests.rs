@@ -1,1 +1,195 @@
+//! The queue on virtual time: what a worker sees and when.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Backoff, Item, Queue};
+use crate::Env;
+use crate::trigger::Trigger;
+
+fn env() -> Env {
+    Env::simulated(1, Timestamp::UNIX_EPOCH)
+}
+
+fn queue(env: &Env) -> Queue<&'static str> {
+    Queue::with_backoff(env.clone(), Backoff::default().exact())
+}
+
+fn source(name: &str) -> Trigger {
+    Trigger::Source(name.to_owned())
+}
+
+async fn get(queue: &Queue<&'static str>) -> Item<&'static str> {
+    queue.get().await.expect("the queue is open")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_key_waits_one_two_four_up_to_three_hundred_seconds() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add("a", Trigger::Initial);
+    let mut waits = Vec::new();
+    for attempt in 0..11 {
+        let item = get(&queue).await;
+        assert_eq!(item.failures, attempt);
+        let failed = env.instant();
+        queue.add_rate_limited("a");
+        queue.done(&"a");
+        let item = get(&queue).await;
+        assert_eq!(item.triggers, [Trigger::Retry { attempt: attempt + 1 }]);
+        waits.push((env.instant() - failed).as_secs());
+        // The same failure again: the item is still with us, so give it back and take it at once.
+        queue.add("a", source("again"));
+        queue.done(&"a");
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    let item = get(&queue).await;
+    queue.forget(&item.key);
+    assert_eq!(queue.failures(&"a"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_consumes_a_pending_requeue() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add_after("a", Duration::from_secs(60));
+    queue.add("a", source("event"));
+    let item = get(&queue).await;
+    assert_eq!(item.triggers, [source("event")]);
+    queue.done(&"a");
+    assert!(env.timeout(Duration::from_secs(3600), queue.get()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_consumes_a_backoff_does_not_inflate_it() {
+    let env = env();
+    let queue = queue(&env);
+    for _ in 0..20 {
+        queue.add("a", source("event"));
+        let item = get(&queue).await;
+        assert_eq!(queue.add_rate_limited(item.key), Duration::from_secs(1));
+        queue.done(&item.key);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_timers_the_earlier_wins() {
+    let env = env();
+    let queue = queue(&env);
+    let start = env.instant();
+    queue.add_after("a", Duration::from_secs(60));
+    queue.add_after("a", Duration::from_secs(5));
+    queue.add_after("a", Duration::from_secs(30));
+    get(&queue).await;
+    assert_eq!((env.instant() - start).as_secs(), 5);
+    queue.done(&"a");
+    assert!(env.timeout(Duration::from_secs(3600), queue.get()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add("a", source("first"));
+    get(&queue).await;
+    queue.add("a", source("second"));
+    queue.add("a", source("third"));
+    queue.add("a", source("second"));
+    assert!(env.timeout(Duration::from_secs(60), queue.get()).await.is_err());
+    queue.done(&"a");
+    assert_eq!(get(&queue).await.triggers, [source("second"), source("third")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeued_key_goes_behind_those_already_waiting() {
+    let env = env();
+    let queue = queue(&env);
+    for key in ["a", "b", "c"] {
+        queue.add(key, Trigger::Initial);
+    }
+    let item = get(&queue).await;
+    queue.add(item.key, Trigger::Requeued);
+    queue.done(&item.key);
+    for expected in ["b", "c", "a"] {
+        assert_eq!(get(&queue).await.key, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_go_before_the_first_list_but_never_starve_it() {
+    let env = env();
+    let queue = Queue::new(env);
+    for key in 0..3 {
+        queue.add_low(key, Trigger::Initial);
+    }
+    for key in 100..120 {
+        queue.add(key, source("event"));
+    }
+    queue.add(2, source("event"));
+    let mut order = Vec::new();
+    while !queue.is_empty() {
+        order.extend(queue.get().await.map(|item| item.key));
+    }
+    assert_eq!(order[..9], [100, 101, 102, 103, 104, 105, 106, 107, 0]);
+    assert_eq!(order[17], 1);
+    assert_eq!(order[22], 2, "an event lifts a low key into the normal line");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_is_kept_while_another_worker_is_busy() {
+    let env = env();
+    let queue = queue(&env);
+    let start = env.instant();
+    let (first, second) = (queue.clone(), queue.clone());
+    let first = tokio::spawn(async move { first.get().await });
+    let second = tokio::spawn(async move { second.get().await });
+    tokio::task::yield_now().await;
+    queue.add_after("later", Duration::from_secs(10));
+    tokio::task::yield_now().await;
+    queue.add("now", Trigger::Initial);
+    let mut keys = [first.await.unwrap(), second.await.unwrap()].map(|item| item.unwrap().key);
+    keys.sort_unstable();
+    assert_eq!(keys, ["later", "now"]);
+    assert_eq!((env.instant() - start).as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_drains_what_is_ready_and_drops_timers() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add("a", Trigger::Initial);
+    queue.add("b", Trigger::Initial);
+    queue.add_after("c", Duration::from_secs(1));
+    let idle = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.drained().await }
+    });
+    get(&queue).await;
+    queue.shut_down();
+    queue.add("d", Trigger::Initial);
+    assert_eq!(get(&queue).await.key, "b");
+    assert_eq!(queue.get().await, None);
+    queue.done(&"a");
+    tokio::task::yield_now().await;
+    assert!(!idle.is_finished());
+    queue.done(&"b");
+    idle.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_wakes_every_idle_worker() {
+    let env = env();
+    let queue = queue(&env);
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.get().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.shut_down();
+    for worker in workers {
+        assert_eq!(worker.await.unwrap(), None);
+    }
+}
