@@ -1,0 +1,167 @@
+//! The apply itself.
+
+use serde_json::{Map, Value};
+
+use super::check::check;
+use super::compare::{Changes, same};
+use super::managed::{self, Managed, Operation, Owned, Owner, format_time};
+use super::merge::merge;
+use super::ownership;
+use super::prune::prune;
+use super::set::FieldSet;
+use super::shape::Place;
+use super::{ApplyError, Manager, last_applied};
+use crate::schema::Schema;
+
+/// The owner of what was there before anybody applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Applies `config` to `live` (`None` creates) and answers with the whole new object, its
+/// `managedFields` brought up to date.
+///
+/// Fields that this manager applied before, leaves out now and shares with nobody are removed.
+/// Fields in `reset` (say, `status`) are merged but never owned through this endpoint. When nothing
+/// changes, the answer equals `live`, times included. Defaults are not applied and the result is not
+/// validated; `null` in `config` is kept as `null`.
+///
+/// # Errors
+/// [`ApplyError::Conflicts`] when others own fields that would change and `force` is not set;
+/// the other variants when the request makes no sense.
+pub fn apply(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    config: &Value,
+    manager: &Manager<'_>,
+    force: bool,
+    reset: &FieldSet,
+) -> Result<Value, ApplyError> {
+    check_request(config, manager)?;
+    let place = Place::root(schema);
+    check(place, config).map_err(|faults| untypable(config, &faults))?;
+
+    let absent = Value::Object(Map::new());
+    let base = live.unwrap_or(&absent);
+    let mut managed = managed::decode(base).map_err(ApplyError::ManagedFields)?;
+    let time = format_time(manager.now);
+    if managed.is_empty() && live.is_some() {
+        let owner = manager.owner(BEFORE_FIRST_APPLY, Operation::Update);
+        ownership::update(place, &absent, base, &mut managed, owner, &time, reset);
+    }
+    ownership::fit_to_schema(place, &mut managed);
+
+    let attempt = Attempt { place, live: base, config, manager, reset };
+    let (mut object, managed) = match attempt.run(managed.clone(), force, &time) {
+        Err(ApplyError::Conflicts(conflicts)) => {
+            let allowed = last_applied::allowed_conflicts(schema, base, manager);
+            let refused: Vec<_> = conflicts
+                .into_iter()
+                .filter(|conflict| allowed.as_ref().is_none_or(|set| !set.contains(&conflict.path)))
+                .collect();
+            if !refused.is_empty() {
+                return Err(ApplyError::Conflicts(refused));
+            }
+            attempt.run(managed, true, &time)?
+        }
+        other => other?,
+    };
+    managed::encode(&mut object, managed);
+    last_applied::refresh(&mut object, config, manager);
+    Ok(object)
+}
+
+/// What stays the same when an apply is tried a second time.
+struct Attempt<'a> {
+    place: Place<'a>,
+    live: &'a Value,
+    config: &'a Value,
+    manager: &'a Manager<'a>,
+    reset: &'a FieldSet,
+}
+
+impl Attempt<'_> {
+    fn run(
+        &self,
+        mut managed: Managed,
+        force: bool,
+        time: &str,
+    ) -> Result<(Value, Managed), ApplyError> {
+        let applier = self.manager.owner(self.manager.name, Operation::Apply);
+        let mut object = self.live.clone();
+        merge(self.place, &mut object, self.config);
+
+        let fields =
+            FieldSet::of_place(self.place, self.config).difference_with_descendants(self.reset);
+        let last = managed.remove(&applier);
+        let mut owned = Owned {
+            fields,
+            api_version: self.manager.api_version.to_owned(),
+            time: last.as_ref().and_then(|last| last.time.clone()),
+        };
+        managed.insert(applier.clone(), owned.clone());
+        if let Some(last) = &last {
+            prune(self.place, &mut object, &last.fields, &owned.fields, &managed);
+        }
+
+        let changes = Changes::between(self.place, self.live, &object).without(self.reset);
+        self.settle(&mut managed, &applier, &changes, force)?;
+        owned.fields = ownership::ownable(owned.fields, self.reset);
+        if !same(self.live, &object) {
+            owned.time = Some(time.to_owned());
+        }
+        managed.remove(&applier);
+        if !owned.fields.is_empty() {
+            managed.insert(applier, owned);
+        }
+        Ok((object, managed))
+    }
+
+    fn settle(
+        &self,
+        managed: &mut Managed,
+        applier: &Owner,
+        changes: &Changes,
+        force: bool,
+    ) -> Result<(), ApplyError> {
+        if !force {
+            let conflicts = ownership::conflicts(managed, applier, changes);
+            if !conflicts.is_empty() {
+                return Err(ApplyError::Conflicts(conflicts));
+            }
+        }
+        ownership::take(managed, Some(applier), changes);
+        Ok(())
+    }
+}
+
+fn check_request(config: &Value, manager: &Manager<'_>) -> Result<(), ApplyError> {
+    if !config.is_object() {
+        return Err(ApplyError::Invalid("the applied configuration is not an object".to_owned()));
+    }
+    if let Some(version) = config.get("apiVersion").and_then(Value::as_str)
+        && version != manager.api_version
+    {
+        return Err(ApplyError::Invalid(format!(
+            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
+            manager.api_version
+        )));
+    }
+    if managed::entries(config)
+        .is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty()))
+    {
+        return Err(ApplyError::Invalid("metadata.managedFields must be nil".to_owned()));
+    }
+    Ok(())
+}
+
+fn untypable(config: &Value, faults: &str) -> ApplyError {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let metadata =
+        |name: &str| text(config.get("metadata").and_then(|metadata| metadata.get(name)));
+    ApplyError::Untypable(format!(
+        "failed to create typed patch object ({}/{}; {}, Kind={}): {faults}",
+        metadata("namespace"),
+        metadata("name"),
+        text(config.get("apiVersion")),
+        text(config.get("kind")),
+    ))
+}

@@ -1,0 +1,105 @@
+//! `managedFields` after a create, update or patch.
+
+use serde_json::{Map, Value};
+
+use super::managed::{self, Managed, Operation, format_time};
+use super::shape::Place;
+use super::{FieldSet, Manager, ownership};
+use crate::schema::Schema;
+
+/// Brings the `managedFields` of `new` up to date after a create (`live` is `None`), update or patch.
+///
+/// The manager comes to own what it changed; whoever owned that, or what is gone, loses it. A list
+/// that `new` itself brings is taken as an edit of the list, and `[]` or `[{}]` as the wish to forget
+/// all owners; through a subresource the list cannot be edited. An object whose owners are forgotten
+/// is not tracked until it is applied. A list that cannot be read counts as none.
+pub fn track_update(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    new: &mut Value,
+    manager: &Manager<'_>,
+    reset: &FieldSet,
+) {
+    let mut managed = starting_point(live, new, manager);
+    managed::encode(new, Managed::new());
+    if managed.is_empty() && live.is_some() {
+        return;
+    }
+    let absent = Value::Object(Map::new());
+    let updater = manager.owner(manager.name, Operation::Update);
+    let time = format_time(manager.now);
+    let old = live.unwrap_or(&absent);
+    ownership::update(Place::root(schema), old, new, &mut managed, updater, &time, reset);
+    ownership::cap_updaters(&mut managed);
+    managed::encode(new, managed);
+}
+
+fn starting_point(live: Option<&Value>, new: &Value, manager: &Manager<'_>) -> Managed {
+    let stored = || live.and_then(|live| managed::decode(live).ok()).unwrap_or_default();
+    if !manager.subresource.is_empty() {
+        return stored();
+    }
+    if managed::asks_for_reset(new) {
+        return Managed::new();
+    }
+    match managed::decode(new) {
+        Ok(edited) if !edited.is_empty() => edited,
+        _ => stored(),
+    }
+}
+
+/// Puts the old times back when nothing but times changed, so that the write is none.
+///
+/// To be called last, when defaults and admission have had their turn.
+pub fn keep_times(live: &Value, new: &mut Value) {
+    let (Some(old_list), Some(new_list)) = (managed::entries(live), managed::entries(new)) else {
+        return;
+    };
+    if old_list != new_list
+        && without_times(old_list) == without_times(new_list)
+        && same_otherwise(live, new)
+    {
+        let old_list = old_list.clone();
+        if let Some(list) =
+            new.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"))
+        {
+            *list = old_list;
+        }
+    }
+}
+
+fn without_times(list: &Value) -> Value {
+    let mut list = list.clone();
+    for entry in list.as_array_mut().into_iter().flatten() {
+        if let Value::Object(entry) = entry {
+            entry.remove("time");
+        }
+    }
+    list
+}
+
+fn same_otherwise(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return false };
+    let same_metadata = |live: &Value, new: &Value| match (live.as_object(), new.as_object()) {
+        (Some(live), Some(new)) => {
+            same_fields(live, new, |name, live, new| name == "managedFields" || live == new)
+        }
+        _ => live == new,
+    };
+    same_fields(
+        live,
+        new,
+        |name, live, new| {
+            if name == "metadata" { same_metadata(live, new) } else { live == new }
+        },
+    )
+}
+
+fn same_fields(
+    live: &Map<String, Value>,
+    new: &Map<String, Value>,
+    same: impl Fn(&str, &Value, &Value) -> bool,
+) -> bool {
+    live.len() == new.len()
+        && live.iter().all(|(name, live)| new.get(name).is_some_and(|new| same(name, live, new)))
+}

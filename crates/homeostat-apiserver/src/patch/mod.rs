@@ -1,0 +1,81 @@
+//! The three patches that say what to change: JSON patch, JSON merge patch, strategic merge patch.
+//!
+//! Pure functions from a live object and a patch to a new object. Ownership of fields is brought up
+//! to date by [`apply::track_update`](crate::apply::track_update); nothing here validates the result.
+
+mod list;
+mod order;
+mod strategic;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::strategic::strategic;
+
+use serde_json::Value;
+
+/// A JSON patch may not have more operations.
+pub const MOST_OPERATIONS: usize = 10_000;
+
+/// Why a patch cannot be applied; each variant is one HTTP status.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The patch is not written as a patch: 400.
+    #[error("{0}")]
+    Malformed(String),
+    /// A JSON patch with too many operations: 413.
+    #[error("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {0}")]
+    TooManyOperations(usize),
+    /// The patch does not fit the object (a failed test, a missing path): 422.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// A strategic merge patch that cannot be merged, for which kube-apiserver answers 500.
+    #[error("{0}")]
+    Unmergeable(String),
+}
+
+impl PatchError {
+    /// The HTTP status kube-apiserver answers with.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::TooManyOperations(_) => 413,
+            Self::Unprocessable(_) => 422,
+            Self::Unmergeable(_) => 500,
+        }
+    }
+}
+
+/// Applies a JSON patch (RFC 6902), all operations or none.
+///
+/// # Errors
+/// [`PatchError::Malformed`] when `operations` is not a list of objects,
+/// [`PatchError::TooManyOperations`], or [`PatchError::Unprocessable`] when an operation fails.
+pub fn json(live: &Value, operations: &Value) -> Result<Value, PatchError> {
+    let Some(list) = operations.as_array().filter(|list| list.iter().all(Value::is_object)) else {
+        return Err(PatchError::Malformed("a JSON patch is a list of operations".to_owned()));
+    };
+    if list.len() > MOST_OPERATIONS {
+        return Err(PatchError::TooManyOperations(list.len()));
+    }
+    let patch: json_patch::Patch = serde_json::from_value(operations.clone())
+        .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    let mut object = live.clone();
+    json_patch::patch(&mut object, &patch)
+        .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    Ok(object)
+}
+
+/// Applies a JSON merge patch (RFC 7386): objects are merged, `null` deletes, all else replaces.
+///
+/// # Errors
+/// [`PatchError::Malformed`] when the patch is not an object.
+pub fn merge(live: &Value, patch: &Value) -> Result<Value, PatchError> {
+    if !patch.is_object() {
+        return Err(PatchError::Malformed("a merge patch is an object".to_owned()));
+    }
+    let mut object = live.clone();
+    json_patch::merge(&mut object, patch);
+    Ok(object)
+}

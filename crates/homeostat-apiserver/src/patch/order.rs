@@ -1,0 +1,67 @@
+//! The order of items after a strategic merge: what the patch names stands as the patch says, all
+//! else as it stood, and the two are interleaved as they were.
+
+use serde_json::Value;
+
+use super::PatchError;
+use super::list::ListRule;
+use super::strategic::DIRECTIVE;
+
+/// Orders a merged list: `named` is the order of the patch, `before` the list as it was.
+pub(super) fn order_merged(
+    rule: &ListRule<'_>,
+    merged: Vec<Value>,
+    named: &[Value],
+    before: &[Value],
+) -> Result<Vec<Value>, PatchError> {
+    let named = identities(rule, named)?;
+    let before = identities(rule, before)?;
+    let place = |order: &[&Value], item: &Value| {
+        rule.identity(item)
+            .ok()
+            .and_then(|identity| order.iter().position(|other| *other == identity))
+    };
+    let (mut of_patch, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| place(&named, item).is_some());
+    of_patch.sort_by_key(|item| place(&named, item));
+    others.sort_by_key(|item| place(&before, item));
+
+    let mut ordered = Vec::with_capacity(of_patch.len() + others.len());
+    let mut of_patch = of_patch.into_iter().peekable();
+    let mut others = others.into_iter().peekable();
+    while let (Some(other), Some(next)) = (others.peek(), of_patch.peek()) {
+        let earlier = match (place(&before, other), place(&before, next)) {
+            (Some(other), Some(next)) => other < next,
+            _ => false,
+        };
+        ordered.extend(if earlier { others.next() } else { of_patch.next() });
+    }
+    ordered.extend(others);
+    ordered.extend(of_patch);
+    Ok(ordered)
+}
+
+/// A `$setElementOrder` must name every item of the patch list, in the same order.
+pub(super) fn check_order(
+    rule: &ListRule<'_>,
+    patch: &[Value],
+    order: &[Value],
+) -> Result<(), PatchError> {
+    if order.is_empty() || patch.is_empty() {
+        return Ok(());
+    }
+    let mut order = identities(rule, order)?.into_iter();
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let identity = rule.identity(item)?;
+        if !order.any(|other| other == identity) {
+            return Err(PatchError::Unmergeable(
+                "the order in the patch list does not match the $setElementOrder list".to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn identities<'v>(rule: &ListRule<'_>, items: &'v [Value]) -> Result<Vec<&'v Value>, PatchError> {
+    items.iter().map(|item| rule.identity(item)).collect()
+}
