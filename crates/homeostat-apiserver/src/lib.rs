@@ -5,11 +5,21 @@
 //! ```
 
 pub mod apply;
+mod bootstrap;
 pub mod decode;
 pub mod default;
 pub mod discovery;
 pub mod field;
+pub mod http;
 pub mod kinds;
 pub mod patch;
+pub mod registry;
 pub mod schema;
+mod server;
+mod status;
+pub mod store;
 pub mod validate;
+
+pub use http::Body;
+pub use server::{Server, ServerConfig};
+pub use status::Status;

@@ -1,0 +1,70 @@
+//! Building answers.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::body::{Body, full};
+use super::negotiate::Encoding;
+use crate::status::Status;
+
+/// Warnings are cut to this many characters once they would fill too much of the header.
+const LONGEST_WARNING: usize = 256;
+
+/// An answer of JSON bytes, turned into what the client reads.
+pub(crate) fn document(code: u16, json: impl Into<Bytes>, encoding: Encoding) -> Response<Body> {
+    let json = json.into();
+    let bytes = match encoding {
+        Encoding::Json => json,
+        Encoding::Yaml => match yaml(&json) {
+            Ok(text) => text.into(),
+            Err(status) => return refusal(&status),
+        },
+    };
+    let mut response = Response::new(full(bytes));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
+    response
+}
+
+fn yaml(json: &[u8]) -> Result<String, Status> {
+    let value: Value =
+        serde_json::from_slice(json).map_err(|error| Status::internal(error.to_string()))?;
+    serde_saphyr::to_string(&value).map_err(|error| Status::internal(error.to_string()))
+}
+
+/// An answer of a JSON value.
+pub(crate) fn value(code: u16, value: &Value, encoding: Encoding) -> Response<Body> {
+    document(code, value.to_string(), encoding)
+}
+
+/// A refusal; always JSON, which every client reads.
+pub(crate) fn refusal(status: &Status) -> Response<Body> {
+    let mut response = value(status.code, &status.to_value(), Encoding::Json);
+    if status.code == 401 {
+        let realm = HeaderValue::from_static("Bearer realm=\"homeostat\"");
+        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, realm);
+    }
+    response
+}
+
+/// An answer for people and probes.
+pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(full(text));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+/// Adds `Warning` headers, which kubectl shows.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    for warning in warnings {
+        let short: String = warning.chars().take(LONGEST_WARNING).collect();
+        let escaped = short.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
+        if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(WARNING, header);
+        }
+    }
+}

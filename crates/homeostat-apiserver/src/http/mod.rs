@@ -1,0 +1,18 @@
+//! The front door: paths, media types, verbs and streams. It decides nothing about objects.
+//!
+//! A request becomes a [`route::Route`], is answered by the registry, and is rendered in the form
+//! the client accepts.
+
+pub(crate) mod answer;
+pub(crate) mod body;
+mod decode;
+mod discovery;
+mod events;
+pub(crate) mod negotiate;
+mod render;
+pub(crate) mod route;
+mod verbs;
+mod watch;
+
+pub use body::Body;
+pub(crate) use verbs::handle;

@@ -1,0 +1,110 @@
+//! Media types: what the client can read, what it sent.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_TYPE};
+
+use crate::status::Status;
+
+/// The encoding of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Yaml,
+}
+
+impl Encoding {
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+        }
+    }
+}
+
+/// The form in which objects are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As they are.
+    Object,
+    /// As rows for people.
+    Table,
+    /// Only their metadata.
+    Metadata,
+    /// Discovery of all groups in one document.
+    Discovery,
+}
+
+/// What the client reads best among what is offered here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) encoding: Encoding,
+    pub(crate) form: Form,
+}
+
+/// Chooses by the `Accept` header; the first that can be made wins, as clients list by preference.
+pub(crate) fn accepted(headers: &HeaderMap) -> Result<Accepted, Status> {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if header.trim().is_empty() {
+        return Ok(Accepted { encoding: Encoding::Json, form: Form::Object });
+    }
+    header.split(',').find_map(clause).ok_or_else(Status::not_acceptable)
+}
+
+fn clause(clause: &str) -> Option<Accepted> {
+    let mut parts = clause.split(';').map(str::trim);
+    let encoding = match parts.next()? {
+        "application/json" | "application/*" | "*/*" => Encoding::Json,
+        "application/yaml" => Encoding::Yaml,
+        _ => return None,
+    };
+    let (mut group, mut version, mut target) = ("", "", "");
+    for parameter in parts {
+        match parameter.split_once('=') {
+            Some(("g", value)) => group = value,
+            Some(("v", value)) => version = value,
+            Some(("as", value)) => target = value,
+            _ => {}
+        }
+    }
+    let form = match (target, group, version) {
+        ("", ..) => Form::Object,
+        ("Table", "meta.k8s.io", "v1") => Form::Table,
+        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
+            Form::Metadata
+        }
+        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Form::Discovery,
+        _ => return None,
+    };
+    Some(Accepted { encoding, form })
+}
+
+/// The media type of a request's body, without parameters; JSON when none is given.
+pub(crate) fn content_type(headers: &HeaderMap) -> &str {
+    let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    match header.split(';').next().unwrap_or("").trim() {
+        "" => "application/json",
+        media_type => media_type,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(header: &str) -> Result<Accepted, Status> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, header.parse().unwrap());
+        accepted(&headers)
+    }
+
+    #[test]
+    fn the_first_form_that_can_be_made_wins() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+        assert_eq!(accept(table).unwrap().form, Form::Table);
+        let protobuf = "application/vnd.kubernetes.protobuf,application/json";
+        let plain = Accepted { encoding: Encoding::Json, form: Form::Object };
+        assert_eq!(accept(protobuf).unwrap(), plain);
+        assert_eq!(accept("application/yaml").unwrap().encoding, Encoding::Yaml);
+        assert_eq!(accept("text/html").unwrap_err().code, 406);
+    }
+}

@@ -1,0 +1,237 @@
+//! From a request to an answer: which verb, on what, rendered how.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::USER_AGENT;
+use http::{HeaderMap, Method, Request, Response};
+use serde_json::{Value, json};
+
+use super::body::{self, Body};
+use super::events::Events;
+use super::negotiate::{self, Accepted, Encoding};
+use super::route::{self, ResourcePath, Route};
+use super::{answer, decode, discovery, render, watch};
+use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
+use crate::registry::{Deleted, Patch, Registry, Target, Written};
+use crate::server::Shared;
+use crate::status::Status;
+
+/// Answers a request.
+pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
+    match route(&shared, request).await {
+        Ok(response) => response,
+        Err(status) => answer::refusal(&status),
+    }
+}
+
+async fn route(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, Status> {
+    match route::parse(request.uri().path()) {
+        Route::Resource(path) => resource(shared, path, request).await,
+        Route::Health => Ok(answer::text(200, "ok")),
+        Route::Version => Ok(answer::value(200, &version(), Encoding::Json)),
+        Route::Unknown => Ok(answer::text(404, "404 page not found\n")),
+        other => discovery::respond(shared, &other, &request),
+    }
+}
+
+/// What `/version` says. Tools compare it: it names the version whose behaviour is followed.
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": concat!("v1.36.4-homeostat.", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": concat!("linux/", "amd64"),
+    })
+}
+
+/// One request for a resource, taken apart.
+pub(crate) struct Call {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) target: Target,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) accepted: Accepted,
+    pub(crate) body: Bytes,
+}
+
+async fn resource(
+    shared: &Arc<Shared>,
+    path: ResourcePath,
+    request: Request<Body>,
+) -> Result<Response<Body>, Status> {
+    let catalogue = shared.registry.catalogue();
+    let Some(kind) = catalogue.find(&path.group, &path.version, &path.plural) else {
+        if catalogue.serves(&path.group, &path.version) {
+            return Err(Status::no_such_resource());
+        }
+        return Ok(answer::text(404, "404 page not found\n"));
+    };
+    if kind.namespaced && path.namespace.is_empty() && !path.name.is_empty() {
+        return Err(Status::no_such_resource());
+    }
+    if !kind.namespaced && !path.namespace.is_empty() {
+        return Err(Status::no_such_resource());
+    }
+    let target =
+        Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };
+    let (parts, body) = request.into_parts();
+    let mut query = read_query(parts.uri.query().unwrap_or(""));
+    if path.watch {
+        query.insert("watch".to_owned(), "true".to_owned());
+    }
+    let call = Call {
+        registry: shared.registry.clone(),
+        target,
+        query,
+        accepted: negotiate::accepted(&parts.headers)?,
+        headers: parts.headers,
+        body: body::read(body).await?,
+    };
+    match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
+        (&Method::GET | &Method::HEAD, "", _) => call.list_or_watch().await,
+        (&Method::POST, "", _) => call.create(),
+        (&Method::DELETE, "", _) => call.delete_collection(),
+        (&Method::GET | &Method::HEAD, _, "" | "status") => call.get().await,
+        (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status"),
+        (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status"),
+        (&Method::DELETE, _, "") => call.delete(),
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+fn read_query(text: &str) -> Query {
+    let mut query = Query::new();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        query.entry(name.into_owned()).or_insert_with(|| value.into_owned());
+    }
+    query
+}
+
+impl Call {
+    fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
+        let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)
+    }
+
+    fn written(&self, written: &Written) -> Response<Body> {
+        let code = if written.created { 201 } else { 200 };
+        let bytes = render::object(&self.target.kind, &written.object, self.accepted.form);
+        let mut response = answer::document(code, bytes, self.accepted.encoding);
+        answer::warn(&mut response, &written.warnings);
+        response
+    }
+
+    async fn get(self) -> Result<Response<Body>, Status> {
+        let asked = self.query.get("resourceVersion").map_or("", String::as_str);
+        if let Some(revision) = crate::registry::options::revision(asked)? {
+            wait_for(&self.registry, revision).await?;
+        }
+        let object = self.registry.get(&self.target)?;
+        let bytes = render::object(&self.target.kind, &object, self.accepted.form);
+        Ok(answer::document(200, bytes, self.accepted.encoding))
+    }
+
+    async fn list_or_watch(self) -> Result<Response<Body>, Status> {
+        use crate::registry::options::Freshness;
+        let options = ListOptions::parse(&self.query)?;
+        if options.watch {
+            watch::check_accepted(self.accepted)?;
+            let events = Events {
+                kind: self.target.kind.clone(),
+                namespace: self.target.namespace.clone(),
+                selector: options.selector.clone(),
+                form: self.accepted.form,
+            };
+            if options.initial_events == Some(true)
+                && let Freshness::NotOlderThan(revision) = options.freshness
+            {
+                wait_for(&self.registry, revision).await?;
+            }
+            return watch::respond(&self.registry, self.target, &options, events);
+        }
+        if let Freshness::NotOlderThan(revision) | Freshness::Exact(revision) = options.freshness {
+            wait_for(&self.registry, revision).await?;
+        }
+        let listed = self.registry.list(&self.target, &options)?;
+        let bytes = render::list(&self.target.kind, &listed, self.accepted.form);
+        Ok(answer::document(200, bytes, self.accepted.encoding))
+    }
+
+    fn create(self) -> Result<Response<Body>, Status> {
+        let options = self.write_options("CreateOptions")?;
+        let body = decode::object(&self.headers, &self.body)?;
+        Ok(self.written(&self.registry.create(&self.target, body, &options)?))
+    }
+
+    fn update(self, status: bool) -> Result<Response<Body>, Status> {
+        let options = self.write_options("UpdateOptions")?;
+        let body = decode::object(&self.headers, &self.body)?;
+        Ok(self.written(&self.registry.update(&self.target, status, body, &options)?))
+    }
+
+    fn patch(self, status: bool) -> Result<Response<Body>, Status> {
+        let options = self.write_options("PatchOptions")?;
+        let patch: Patch = decode::patch(&self.target.kind, &self.headers, &self.body)?;
+        Ok(self.written(&self.registry.patch(&self.target, status, patch, &options)?))
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        let body = if self.body.is_empty() {
+            None
+        } else {
+            Some(decode::object(&self.headers, &self.body)?.value)
+        };
+        DeleteOptions::parse(&self.query, body.as_ref())
+    }
+
+    fn delete(self) -> Result<Response<Body>, Status> {
+        let options = self.delete_options()?;
+        let kind = &self.target.kind;
+        let deleted = self.registry.delete(&self.target, &options)?;
+        if let Deleted::Gone(object) = &deleted
+            && !kind.strategy.returns_deleted
+        {
+            let value = object.value();
+            let uid = crate::registry::metadata::uid(&value);
+            let status = Status::success(kind, &self.target.name, uid);
+            return Ok(answer::value(200, &status.to_value(), self.accepted.encoding));
+        }
+        let bytes = render::object(kind, deleted.object(), self.accepted.form);
+        Ok(answer::document(200, bytes, self.accepted.encoding))
+    }
+
+    fn delete_collection(self) -> Result<Response<Body>, Status> {
+        let options = self.delete_options()?;
+        let list = ListOptions::parse(&self.query)?;
+        let items = self.registry.delete_collection(&self.target, &list, &options)?;
+        let listed = crate::registry::Listed {
+            revision: self.registry.store.revision(),
+            items,
+            continue_token: String::new(),
+            remaining: None,
+        };
+        let bytes = render::list(&self.target.kind, &listed, self.accepted.form);
+        Ok(answer::document(200, bytes, self.accepted.encoding))
+    }
+}
+
+/// How long a read waits for a revision that is not there yet.
+const REVISION_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+
+async fn wait_for(registry: &Registry, revision: u64) -> Result<(), Status> {
+    let reached = registry.store.wait_for(revision);
+    match registry.env.timeout(REVISION_PATIENCE, reached).await {
+        Ok(()) => Ok(()),
+        Err(_) => Err(Status::revision_too_large(revision, registry.store.revision())),
+    }
+}

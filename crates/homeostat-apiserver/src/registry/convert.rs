@@ -1,0 +1,108 @@
+//! One stored object, several served forms: kinds that are served in more than one group or version.
+//!
+//! Events are kept as core/v1; autoscalers as autoscaling/v2; custom resources in whatever version
+//! they were written (their versions differ by name only).
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::store::Stored;
+
+/// Names of an Event's fields in core/v1 and in events.k8s.io/v1, where they differ.
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// The name under which objects of the kind are stored, whatever version they are served in.
+#[must_use]
+pub(crate) fn resource(kind: &Kind) -> String {
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("events.k8s.io", "events") => "events".to_owned(),
+        _ => kind.resource(),
+    }
+}
+
+fn is_new_event(kind: &Kind) -> bool {
+    kind.group == "events.k8s.io" && kind.plural == "events"
+}
+
+fn is_old_autoscaler(kind: &Kind) -> bool {
+    kind.group == "autoscaling" && kind.version == "v1" && kind.plural == "horizontalpodautoscalers"
+}
+
+/// From the form the kind speaks to the form that is stored.
+pub(crate) fn to_storage(kind: &Kind, object: &mut Value) {
+    if is_new_event(kind) {
+        rename(object, |(core, new)| (new, core));
+        object["apiVersion"] = "v1".into();
+    } else if is_old_autoscaler(kind) {
+        object["apiVersion"] = "autoscaling/v2".into();
+        let target = object.get_mut("spec").and_then(Value::as_object_mut);
+        if let Some(percent) =
+            target.and_then(|spec| spec.shift_remove("targetCPUUtilizationPercentage"))
+        {
+            object["spec"]["metrics"] = json!([{
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": percent},
+                },
+            }]);
+        }
+    }
+}
+
+/// From the form that is stored to the form the kind speaks.
+pub(crate) fn from_storage(kind: &Kind, object: &mut Value) {
+    if is_new_event(kind) {
+        rename(object, |pair| pair);
+    } else if is_old_autoscaler(kind) {
+        let percent = object.pointer("/spec/metrics/0/resource/target/averageUtilization").cloned();
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.shift_remove("metrics");
+            if let Some(percent) = percent {
+                spec.insert("targetCPUUtilizationPercentage".into(), percent);
+            }
+        }
+    }
+    object["apiVersion"] = kind.api_version().into();
+    object["kind"] = kind.kind.clone().into();
+}
+
+fn rename(
+    object: &mut Value,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    let Some(object) = object.as_object_mut() else { return };
+    for pair in EVENT_FIELDS {
+        let (from, to) = direction(*pair);
+        if let Some(value) = object.shift_remove(from) {
+            object.insert(to.to_owned(), value);
+        }
+    }
+}
+
+/// The stored object as the kind's JSON: the very bytes, unless it is kept in another form.
+pub(crate) fn body<'a>(kind: &Kind, stored: &'a Stored) -> Cow<'a, [u8]> {
+    if stored.api_version == kind.api_version() {
+        return Cow::Borrowed(&stored.body);
+    }
+    Cow::Owned(value(kind, stored).to_string().into_bytes())
+}
+
+/// The stored object, decoded, in the form the kind speaks.
+pub(crate) fn value(kind: &Kind, stored: &Stored) -> Value {
+    let mut value = stored.value();
+    if stored.api_version != kind.api_version() {
+        from_storage(kind, &mut value);
+    }
+    value
+}

@@ -1,0 +1,171 @@
+//! Create: from a body to a new object.
+
+use serde_json::{Value, json};
+
+use super::options::WriteOptions;
+use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
+use crate::field::FieldError;
+use crate::kinds::Generation;
+use crate::status::Status;
+use crate::store::{Expect, Key};
+
+/// How often a made-up name is drawn again when it is taken.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Registry {
+    /// Creates the object in `body`.
+    ///
+    /// # Errors
+    /// The `Status` that says why not; nothing is written then.
+    pub fn create(
+        &self,
+        target: &Target,
+        body: Body,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let mut warnings = Vec::new();
+        rules::check_type(&target.kind, &body.value)?;
+        let object = rules::shape(&target.kind, body, options.validation, &mut warnings)?;
+        let mut written = self.writer().create(target, object, options, Tracking::Update)?;
+        warnings.append(&mut written.warnings);
+        Ok(Written { warnings, ..written })
+    }
+}
+
+/// Who keeps the books of field ownership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    /// The engine, from what changed.
+    Update,
+    /// Server-side apply did already.
+    Done,
+}
+
+impl Writer<'_> {
+    /// Creates an object that was shaped already.
+    pub(crate) fn create(
+        &self,
+        target: &Target,
+        mut object: Value,
+        options: &WriteOptions,
+        tracking: Tracking,
+    ) -> Result<Written, Status> {
+        let kind = &target.kind;
+        place(target, &mut object)?;
+        let generate_name = metadata::text(&object, "generateName").to_owned();
+        let given = metadata::name(&object).to_owned();
+        let mut name = given.clone();
+        if name.is_empty() {
+            if generate_name.is_empty() {
+                let error =
+                    FieldError::required("metadata.name", "name or generateName is required");
+                return Err(Status::invalid(kind, "", &[error]));
+            }
+            name = names::generate(&self.registry.env, &generate_name);
+            metadata::set(&mut object, "name", name.clone().into());
+        }
+        self.admit_namespace(target, &name)?;
+        self.prepare(target, &mut object);
+        rules::default(kind, &mut object);
+        (hooks::of(kind).create)(self, kind, &mut object)?;
+        rules::validate(kind, &object, None)?;
+        if tracking == Tracking::Update {
+            rules::track(self, kind, None, &mut object, &options.manager, "");
+        }
+        for attempt in 1.. {
+            let key = Key::new(metadata::namespace(&object), name.clone());
+            let result = if options.dry_run
+                && self.registry.store.get(&super::convert::resource(kind), &key).is_some()
+            {
+                Err(Status::already_exists(kind, &name))
+            } else {
+                self.commit(kind, &key, Expect::Absent, object.clone(), options.dry_run)
+            };
+            match result {
+                Ok(stored) => {
+                    if !options.dry_run {
+                        (hooks::of(kind).committed)(self, kind, Some(&object));
+                    }
+                    return Ok(Written { object: stored, created: true, warnings: Vec::new() });
+                }
+                Err(status) if !given.is_empty() || attempt == NAME_ATTEMPTS => return Err(status),
+                Err(_) => {
+                    name = names::generate(&self.registry.env, &generate_name);
+                    metadata::set(&mut object, "name", name.clone().into());
+                }
+            }
+        }
+        Err(Status::internal("no name was tried"))
+    }
+
+    /// What the server alone decides about a new object.
+    fn prepare(&self, target: &Target, object: &mut Value) {
+        let strategy = &target.kind.strategy;
+        for field in [
+            "resourceVersion",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "generation",
+        ] {
+            metadata::set(object, field, Value::Null);
+        }
+        metadata::set(object, "uid", self.registry.env.uid().into());
+        metadata::set(object, "creationTimestamp", self.now().into());
+        if strategy.generation != Generation::None {
+            metadata::set(object, "generation", 1.into());
+        }
+        if strategy.status && !hooks::of(&target.kind).keeps_status {
+            let empty = target.kind.custom.is_none().then(|| json!({}));
+            metadata::set_top(object, "status", empty);
+        }
+    }
+
+    /// Nothing is made in a namespace that is missing or going away.
+    fn admit_namespace(&self, target: &Target, name: &str) -> Result<(), Status> {
+        if !target.kind.namespaced {
+            return Ok(());
+        }
+        let namespace = &target.namespace;
+        match self.registry.peek("namespaces", "", namespace) {
+            Some(found) if metadata::is_deleting(&found) => {
+                Err(Status::namespace_terminating(&target.kind, name, namespace))
+            }
+            Some(_) => Ok(()),
+            None => {
+                let mut status =
+                    Status::new(404, "NotFound", format!("namespaces {namespace:?} not found"));
+                status.details = Some(json!({"name": namespace, "kind": "namespaces"}));
+                Err(status)
+            }
+        }
+    }
+}
+
+/// Makes the object's name and namespace those of the URL, or refuses.
+pub(crate) fn place(target: &Target, object: &mut Value) -> Result<(), Status> {
+    let namespace = metadata::namespace(object);
+    if target.kind.namespaced {
+        if namespace.is_empty() {
+            metadata::set(object, "namespace", target.namespace.clone().into());
+        } else if namespace != target.namespace {
+            return Err(Status::bad_request(format!(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )));
+        }
+    } else if !namespace.is_empty() {
+        metadata::set(object, "namespace", Value::Null);
+    }
+    let name = metadata::name(object);
+    if !target.name.is_empty() {
+        if name.is_empty() {
+            metadata::set(object, "name", target.name.clone().into());
+        } else if name != target.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                target.name
+            )));
+        }
+    }
+    Ok(())
+}

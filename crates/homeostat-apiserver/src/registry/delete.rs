@@ -1,0 +1,226 @@
+//! Delete: at once, or marked and left to those who hold it back.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::options::{DeleteOptions, ListOptions};
+use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
+use crate::kinds::{Generation, Kind, Propagation};
+use crate::status::Status;
+use crate::store::{Expect, Stored};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What became of a delete.
+#[derive(Debug, Clone)]
+pub enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Stored>),
+    /// The object stays until its grace has passed and its finalizers are removed.
+    Pending(Arc<Stored>),
+}
+
+impl Deleted {
+    /// The object, gone or going.
+    #[must_use]
+    pub fn object(&self) -> &Arc<Stored> {
+        match self {
+            Self::Gone(object) | Self::Pending(object) => object,
+        }
+    }
+}
+
+impl Registry {
+    /// Deletes one object.
+    ///
+    /// # Errors
+    /// 404 when there is none, 409 when a precondition does not hold, 403 when it must stay.
+    pub fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, Status> {
+        self.writer().delete(target, options)
+    }
+
+    /// Deletes every object that `list` selects; returns them.
+    ///
+    /// # Errors
+    /// The first refusal; objects before it are deleted.
+    pub fn delete_collection(
+        &self,
+        target: &Target,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Vec<Arc<Stored>>, Status> {
+        let listed = self.list(target, list)?;
+        let mut deleted = Vec::new();
+        for object in listed.items {
+            let one = Target {
+                kind: target.kind.clone(),
+                namespace: object.key.namespace.clone(),
+                name: object.key.name.clone(),
+            };
+            match self.delete(&one, options) {
+                Ok(outcome) => deleted.push(outcome.object().clone()),
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+        Ok(deleted)
+    }
+}
+
+impl Writer<'_> {
+    pub(crate) fn delete(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Status> {
+        let kind = &target.kind;
+        let (stored, live) = self.live(target)?;
+        check_preconditions(target, &live, options)?;
+        let mut object = live.clone();
+        (hooks::of(kind).delete)(self, kind, &mut object)?;
+        set_propagation(kind, &mut object, options.propagation);
+        let wanted = grace_seconds(kind, &live, options);
+        let held = !metadata::finalizers(&object).is_empty() || has_spec_finalizers(kind, &object);
+        match metadata::grace(&live) {
+            Some(pending) if metadata::is_deleting(&live) => {
+                // A second delete only ever shortens the wait.
+                if options.grace.is_some() && wanted < pending {
+                    let begun = deletion_time(&live) - SignedDuration::from_secs(pending);
+                    mark(&mut object, begun, wanted);
+                }
+            }
+            _ if metadata::is_deleting(&live) => {}
+            _ if wanted > 0 || held => {
+                mark(&mut object, self.registry.env.now(), wanted);
+                if kind.strategy.generation != Generation::None {
+                    let next = metadata::generation(&object) + 1;
+                    metadata::set(&mut object, "generation", next.into());
+                }
+            }
+            _ => {}
+        }
+        let gone =
+            if metadata::is_deleting(&object) { self.is_finished(kind, &object) } else { !held };
+        if gone {
+            let last = if options.dry_run { stored } else { self.remove(kind, &stored, &object)? };
+            return Ok(Deleted::Gone(last));
+        }
+        if object == live {
+            return Ok(Deleted::Pending(stored));
+        }
+        if options.dry_run {
+            return Ok(Deleted::Pending(Arc::new(transient(&stored.key, &object))));
+        }
+        let expect = Expect::Revision(stored.revision);
+        let marked = self.commit(kind, &stored.key, expect, object.clone(), false)?;
+        (hooks::of(kind).committed)(self, kind, Some(&object));
+        Ok(Deleted::Pending(marked))
+    }
+
+    /// Whether a deletion is pending that nothing holds back any more.
+    pub(crate) fn is_finished(&self, kind: &Kind, object: &Value) -> bool {
+        metadata::is_deleting(object)
+            && metadata::finalizers(object).is_empty()
+            && metadata::grace(object).unwrap_or(0) == 0
+            && !has_spec_finalizers(kind, object)
+    }
+
+    /// Takes the object out of the store.
+    pub(crate) fn remove(
+        &self,
+        kind: &Kind,
+        stored: &Stored,
+        object: &Value,
+    ) -> Result<Arc<Stored>, Status> {
+        let resource = convert::resource(kind);
+        let last = self
+            .registry
+            .store
+            .delete(&resource, &stored.key, stored.revision)
+            .map_err(|_| Status::modified(kind, &stored.key.name))?;
+        (hooks::of(kind).removed)(self, kind, object);
+        Ok(last)
+    }
+}
+
+/// Namespaces keep finalizers in `spec`, too.
+fn has_spec_finalizers(kind: &Kind, object: &Value) -> bool {
+    kind.custom.is_none()
+        && kind.group.is_empty()
+        && kind.plural == "namespaces"
+        && object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_some_and(|all| !all.is_empty())
+}
+
+fn mark(object: &mut Value, begun: Timestamp, grace: i64) {
+    let due = begun.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
+    metadata::set(object, "deletionTimestamp", seconds(due).into());
+    metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+}
+
+fn deletion_time(object: &Value) -> Timestamp {
+    metadata::text(object, "deletionTimestamp").parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// How long the object may take to finish. Only kinds that something runs for have any.
+fn grace_seconds(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
+    if !kind.strategy.graceful {
+        return 0;
+    }
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+    let unscheduled = text("/spec/nodeName").is_empty();
+    let finished = matches!(text("/status/phase"), "Succeeded" | "Failed");
+    if unscheduled || finished {
+        return 0;
+    }
+    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    match options.grace.or(own).unwrap_or(30) {
+        negative if negative < 0 => 1,
+        grace => grace,
+    }
+}
+
+fn check_preconditions(
+    target: &Target,
+    live: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let check = |name: &str, wanted: &Option<String>, actual: &str| match wanted {
+        Some(wanted) if wanted != actual => {
+            let why = format!(
+                "Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {actual}"
+            );
+            Err(Status::conflict(&target.kind, &target.name, &why))
+        }
+        _ => Ok(()),
+    };
+    check("UID", &options.uid, metadata::uid(live))?;
+    check("ResourceVersion", &options.revision, metadata::text(live, "resourceVersion"))
+}
+
+/// Writes what shall happen to dependents into the finalizers, for the garbage collector.
+fn set_propagation(kind: &Kind, object: &mut Value, asked: Option<Propagation>) {
+    let current: Vec<String> =
+        metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+    let already = current.iter().any(|name| name == ORPHAN || name == FOREGROUND);
+    let policy = match asked {
+        Some(policy) => policy,
+        None if already => return,
+        None => kind.strategy.propagation,
+    };
+    let mut finalizers: Vec<String> =
+        current.iter().filter(|name| *name != ORPHAN && *name != FOREGROUND).cloned().collect();
+    match policy {
+        Propagation::Background => {}
+        Propagation::Foreground => finalizers.push(FOREGROUND.to_owned()),
+        Propagation::Orphan => finalizers.push(ORPHAN.to_owned()),
+    }
+    if finalizers != current {
+        metadata::set_finalizers(object, &finalizers);
+    }
+}

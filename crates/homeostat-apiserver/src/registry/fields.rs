@@ -1,0 +1,111 @@
+//! Which fields of which kind a field selector may name: a table, not code per kind.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::selector::Selector;
+use crate::kinds::Kind;
+use crate::status::Status;
+
+/// `(resource, [(field as selected, JSON pointer, value when absent)])`
+type Row = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+const ROWS: &[Row] = &[
+    (
+        "pods",
+        &[
+            ("spec.nodeName", "/spec/nodeName", ""),
+            ("spec.restartPolicy", "/spec/restartPolicy", ""),
+            ("spec.schedulerName", "/spec/schedulerName", ""),
+            ("spec.serviceAccountName", "/spec/serviceAccountName", ""),
+            ("spec.hostNetwork", "/spec/hostNetwork", "false"),
+            ("status.phase", "/status/phase", ""),
+            ("status.podIP", "/status/podIP", ""),
+            ("status.nominatedNodeName", "/status/nominatedNodeName", ""),
+        ],
+    ),
+    ("events", EVENT_FIELDS),
+    ("events.events.k8s.io", EVENT_FIELDS),
+    ("secrets", &[("type", "/type", "")]),
+    ("nodes", &[("spec.unschedulable", "/spec/unschedulable", "false")]),
+    ("namespaces", &[("status.phase", "/status/phase", "")]),
+    ("services", &[("spec.clusterIP", "/spec/clusterIP", ""), ("spec.type", "/spec/type", "")]),
+    ("replicasets.apps", &[("status.replicas", "/status/replicas", "0")]),
+    ("replicationcontrollers", &[("status.replicas", "/status/replicas", "0")]),
+    ("jobs.batch", &[("status.successful", "/status/succeeded", "0")]),
+    (
+        "certificatesigningrequests.certificates.k8s.io",
+        &[("spec.signerName", "/spec/signerName", "")],
+    ),
+];
+
+/// Events are stored once and served in two groups, whose names for the same field differ.
+const EVENT_FIELDS: &[(&str, &str, &str)] = &[
+    ("involvedObject.kind", "/involvedObject/kind", ""),
+    ("involvedObject.namespace", "/involvedObject/namespace", ""),
+    ("involvedObject.name", "/involvedObject/name", ""),
+    ("involvedObject.uid", "/involvedObject/uid", ""),
+    ("involvedObject.apiVersion", "/involvedObject/apiVersion", ""),
+    ("involvedObject.resourceVersion", "/involvedObject/resourceVersion", ""),
+    ("involvedObject.fieldPath", "/involvedObject/fieldPath", ""),
+    ("regarding.kind", "/involvedObject/kind", ""),
+    ("regarding.namespace", "/involvedObject/namespace", ""),
+    ("regarding.name", "/involvedObject/name", ""),
+    ("regarding.uid", "/involvedObject/uid", ""),
+    ("reason", "/reason", ""),
+    ("type", "/type", ""),
+    ("reportingComponent", "/reportingComponent", ""),
+    ("reportingController", "/reportingComponent", ""),
+    ("source", "/source/component", ""),
+];
+
+fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
+    if kind.custom.is_some() {
+        return &[];
+    }
+    let resource = kind.resource();
+    ROWS.iter().find(|(name, _)| *name == resource).map_or(&[], |(_, fields)| fields)
+}
+
+/// The values of the selectable fields of an object, in the form it is stored in.
+pub(crate) fn selectable(kind: &Kind, object: &Value) -> BTreeMap<String, String> {
+    let mut fields: BTreeMap<String, String> = rows(kind)
+        .iter()
+        .map(|(field, pointer, absent)| {
+            let value = object.pointer(pointer).map_or_else(|| (*absent).to_owned(), scalar);
+            ((*field).to_owned(), value)
+        })
+        .collect();
+    for path in kind.custom.iter().flat_map(|custom| &custom.selectable_fields) {
+        let pointer = path.replace('.', "/");
+        let value = object.pointer(&pointer).map_or_else(String::new, scalar);
+        fields.insert(path.trim_start_matches('.').to_owned(), value);
+    }
+    fields
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Refuses a selector that names a field the kind does not offer.
+pub(crate) fn check(kind: &Kind, selector: &Selector) -> Result<(), Status> {
+    let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields);
+    let custom: Vec<&str> = custom.map(|path| path.trim_start_matches('.')).collect();
+    for field in selector.fields() {
+        let known = field == "metadata.name"
+            || (field == "metadata.namespace" && (kind.namespaced || kind.custom.is_none()))
+            || rows(kind).iter().any(|(name, ..)| *name == field)
+            || custom.contains(&field);
+        if !known {
+            let words = format!("field label not supported: {field}");
+            return Err(Status::bad_request(words));
+        }
+    }
+    Ok(())
+}

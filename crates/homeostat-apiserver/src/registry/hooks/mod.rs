@@ -1,0 +1,52 @@
+//! The few things that only one kind does, each in a file named after the kind.
+//!
+//! A hook sees the object between defaulting and validation, or after the commit. Everything that
+//! a row of the table of kinds can say belongs there, not here.
+
+mod namespaces;
+
+use serde_json::Value;
+
+use super::Writer;
+use crate::kinds::Kind;
+use crate::status::Status;
+
+/// The hooks of one kind; the default does nothing.
+pub(crate) struct Hooks {
+    /// Completes or refuses a new object.
+    pub(crate) create: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
+    /// Completes or refuses an update of the main resource, given the live object.
+    pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
+    /// Refuses a delete, or marks the object for it.
+    pub(crate) delete: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
+    /// The object was written.
+    pub(crate) committed: fn(&Writer<'_>, &Kind, Option<&Value>),
+    /// The object is gone.
+    pub(crate) removed: fn(&Writer<'_>, &Kind, &Value),
+    /// A create may bring a status along.
+    pub(crate) keeps_status: bool,
+}
+
+const NONE: Hooks = Hooks {
+    create: |_, _, _| Ok(()),
+    update: |_, _, _, _| Ok(()),
+    delete: |_, _, _| Ok(()),
+    committed: |_, _, _| {},
+    removed: |_, _, _| {},
+    keeps_status: false,
+};
+
+/// Kinds with hooks, by the name of their resource.
+static HOOKS: &[(&str, Hooks)] =
+    &[("namespaces", namespaces::HOOKS), ("nodes", Hooks { keeps_status: true, ..NONE })];
+
+static DEFAULT: Hooks = NONE;
+
+/// The hooks of a kind.
+pub(crate) fn of(kind: &Kind) -> &'static Hooks {
+    if kind.custom.is_some() {
+        return &DEFAULT;
+    }
+    let resource = kind.resource();
+    HOOKS.iter().find(|(name, _)| *name == resource).map_or(&DEFAULT, |(_, hooks)| hooks)
+}

@@ -1,0 +1,173 @@
+//! The generic engine: what every verb does to an object, driven by the object's [`Kind`] row.
+//!
+//! Reads go straight to the store. Writes go one at a time through a [`Writer`], so whatever
+//! admission looks at is still true when the write is committed. Nothing here waits or does IO.
+
+pub(crate) mod catalogue;
+pub(crate) mod convert;
+mod create;
+mod delete;
+pub(crate) mod fields;
+mod generation;
+mod hooks;
+pub(crate) mod metadata;
+mod names;
+pub mod options;
+mod patch;
+mod read;
+mod rules;
+pub mod selector;
+mod update;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use homeostat_env::Env;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::server::ServerConfig;
+use crate::status::Status;
+use crate::store::{Draft, Expect, Key, Store, Stored};
+
+pub use catalogue::Catalogue;
+pub use delete::Deleted;
+pub use patch::Patch;
+pub(crate) use read::Listed;
+
+/// A request's object: which kind, where.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The row.
+    pub kind: Arc<Kind>,
+    /// Empty for objects of the cluster, and for lists over all namespaces.
+    pub namespace: String,
+    /// Empty for collections.
+    pub name: String,
+}
+
+impl Target {
+    pub(crate) fn key(&self) -> Key {
+        Key::new(self.namespace.clone(), self.name.clone())
+    }
+}
+
+/// A body as it was read.
+#[derive(Debug, Clone, Default)]
+pub struct Body {
+    /// The value; of a key given twice the last one.
+    pub value: Value,
+    /// Paths of keys that were given twice.
+    pub duplicates: Vec<String>,
+}
+
+/// What a write left behind.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The object as stored (or as it would be, in a dry run).
+    pub object: Arc<Stored>,
+    /// Whether it is new.
+    pub created: bool,
+    /// What the client should be told.
+    pub warnings: Vec<String>,
+}
+
+/// All objects and kinds of one server.
+#[derive(Debug)]
+pub struct Registry {
+    pub(crate) env: Env,
+    pub(crate) store: Store,
+    pub(crate) config: ServerConfig,
+    catalogue: RwLock<Arc<Catalogue>>,
+    pen: Mutex<()>,
+}
+
+/// Whoever holds the pen: the only one who writes at this moment.
+pub(crate) struct Writer<'a> {
+    pub(crate) registry: &'a Registry,
+    _pen: MutexGuard<'a, ()>,
+}
+
+impl Registry {
+    /// An empty registry that serves the built-in kinds.
+    pub(crate) fn new(config: ServerConfig) -> Self {
+        let builtin = crate::kinds::builtin().iter().cloned();
+        Self {
+            env: config.env.clone(),
+            store: Store::new(config.history),
+            catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
+            pen: Mutex::new(()),
+            config,
+        }
+    }
+
+    /// The kinds served right now.
+    #[must_use]
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Serves other custom kinds from now on.
+    fn serve(&self, custom: impl IntoIterator<Item = Arc<Kind>>) {
+        let mut current = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
+        let builtin = crate::kinds::builtin().iter().cloned();
+        *current = Arc::new(Catalogue::new(builtin.chain(custom), current.version() + 1));
+    }
+
+    /// Waits for the pen.
+    pub(crate) fn writer(&self) -> Writer<'_> {
+        Writer { registry: self, _pen: self.pen.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// The object of a built-in kind, decoded.
+    pub(crate) fn peek(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.store.get(resource, &Key::new(namespace, name)).map(|stored| stored.value())
+    }
+}
+
+impl Writer<'_> {
+    /// The current time as the API writes it: whole seconds.
+    pub(crate) fn now(&self) -> String {
+        seconds(self.registry.env.now())
+    }
+
+    /// Commits the object, or shows what would be committed.
+    pub(crate) fn commit(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        expect: Expect,
+        mut object: Value,
+        dry_run: bool,
+    ) -> Result<Arc<Stored>, Status> {
+        convert::to_storage(kind, &mut object);
+        if dry_run {
+            return Ok(Arc::new(transient(key, &object)));
+        }
+        let fields = fields::selectable(kind, &object);
+        let draft = Draft { value: object, fields };
+        self.registry.store.put(&convert::resource(kind), key, expect, draft).map_err(|_| {
+            match expect {
+                Expect::Absent => Status::already_exists(kind, &key.name),
+                Expect::Revision(_) => Status::modified(kind, &key.name),
+            }
+        })
+    }
+}
+
+/// An object that is shown but not stored.
+pub(crate) fn transient(key: &Key, object: &Value) -> Stored {
+    Stored {
+        revision: 0,
+        key: key.clone(),
+        api_version: object.get("apiVersion").and_then(Value::as_str).unwrap_or("").to_owned(),
+        labels: std::collections::BTreeMap::default(),
+        fields: std::collections::BTreeMap::default(),
+        body: object.to_string().into(),
+    }
+}
+
+/// RFC 3339 with whole seconds, as `metav1.Time`.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

@@ -1,0 +1,300 @@
+//! What a request asks for besides its object: the query parameters and `DeleteOptions`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::selector::Selector;
+use crate::field::{FieldError, Reason};
+use crate::kinds::Propagation;
+use crate::status::Status;
+
+/// Query parameters, first value of each name.
+pub type Query = BTreeMap<String, String>;
+
+/// What to do about fields nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldValidation {
+    /// Drop them silently.
+    Ignore,
+    /// Drop them and warn; the default.
+    #[default]
+    Warn,
+    /// Refuse the request.
+    Strict,
+}
+
+/// How a write is done.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WriteOptions {
+    /// Everything but the commit.
+    pub dry_run: bool,
+    /// Who owns the fields that are written.
+    pub manager: String,
+    /// Whether the request itself named the manager.
+    pub manager_given: bool,
+    /// What to do about fields nobody knows.
+    pub validation: FieldValidation,
+    /// Take fields from other managers (apply only).
+    pub force: bool,
+}
+
+fn text<'a>(query: &'a Query, name: &str) -> &'a str {
+    query.get(name).map_or("", String::as_str)
+}
+
+/// Whether a boolean parameter is set, as Go reads them: present and neither `0` nor `false`.
+pub(crate) fn flag(query: &Query, name: &str) -> bool {
+    query.get(name).is_some_and(|value| !matches!(value.as_str(), "0" | "false"))
+}
+
+impl WriteOptions {
+    /// Reads the parameters; `agent` is the manager of those who name none.
+    ///
+    /// # Errors
+    /// 422 for an unknown `dryRun` or `fieldValidation`.
+    pub fn parse(query: &Query, agent: &str, options_kind: &str) -> Result<Self, Status> {
+        let unsupported = |field: &str, value: &str, accepted: &str| {
+            let error = FieldError::new(field, Reason::NotSupported, value.into(), accepted);
+            Status::invalid_kind("meta.k8s.io", options_kind, "", &[error])
+        };
+        let dry_run = match text(query, "dryRun") {
+            "" => false,
+            "All" => true,
+            other => return Err(unsupported("dryRun", other, "supported values: \"All\"")),
+        };
+        let validation = match text(query, "fieldValidation") {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let accepted = "supported values: \"Ignore\", \"Warn\", \"Strict\"";
+                return Err(unsupported("fieldValidation", other, accepted));
+            }
+        };
+        let given = text(query, "fieldManager");
+        let agent = agent.split('/').next().unwrap_or_default();
+        let manager = match (given, agent) {
+            ("", "") => "unknown",
+            ("", agent) => agent,
+            (given, _) => given,
+        };
+        Ok(Self {
+            dry_run,
+            manager: manager.to_owned(),
+            manager_given: !given.is_empty(),
+            validation,
+            force: flag(query, "force"),
+        })
+    }
+}
+
+/// Which revision a read must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The current state.
+    Latest,
+    /// Whatever is at hand (here: the current state).
+    Any,
+    /// Not older than this.
+    NotOlderThan(u64),
+    /// Exactly this one.
+    Exact(u64),
+}
+
+/// What a list or a watch reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListOptions {
+    /// Which objects.
+    pub selector: Selector,
+    /// The revision.
+    pub freshness: Freshness,
+    /// At most so many objects; 0 is no limit.
+    pub limit: usize,
+    /// Where the page before ended.
+    pub continue_token: String,
+    /// Stream changes instead of listing.
+    pub watch: bool,
+    /// The watch wants bookmarks.
+    pub bookmarks: bool,
+    /// The watch begins with the current state and says where it ends.
+    pub initial_events: Option<bool>,
+    /// How long the watch lasts.
+    pub timeout_seconds: Option<u64>,
+}
+
+impl ListOptions {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// 400 for what cannot be read, 422 for combinations that make no sense.
+    pub fn parse(query: &Query) -> Result<Self, Status> {
+        let selector = Selector::parse(text(query, "labelSelector"), text(query, "fieldSelector"))?;
+        let number = |name: &str| match text(query, name) {
+            "" => Ok(None),
+            value => value.parse::<u64>().map(Some).map_err(|_| {
+                Status::bad_request(format!("strconv.ParseUint: parsing {value:?}: invalid syntax"))
+            }),
+        };
+        let limit = usize::try_from(number("limit")?.unwrap_or(0)).unwrap_or(usize::MAX);
+        let continue_token = text(query, "continue").to_owned();
+        let watch = flag(query, "watch");
+        let initial_events =
+            query.contains_key("sendInitialEvents").then(|| flag(query, "sendInitialEvents"));
+        let freshness = freshness(query, watch, limit, &continue_token, initial_events)?;
+        Ok(Self {
+            selector,
+            freshness,
+            limit,
+            continue_token,
+            watch,
+            bookmarks: flag(query, "allowWatchBookmarks"),
+            initial_events,
+            timeout_seconds: number("timeoutSeconds")?,
+        })
+    }
+}
+
+/// A `resourceVersion` as a number; `None` for the empty one.
+pub(crate) fn revision(text: &str) -> Result<Option<u64>, Status> {
+    match text {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| {
+            let error = FieldError::new(
+                "resourceVersion",
+                Reason::Invalid,
+                text.into(),
+                format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+            );
+            Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error])
+        }),
+    }
+}
+
+fn freshness(
+    query: &Query,
+    watch: bool,
+    limit: usize,
+    continue_token: &str,
+    initial_events: Option<bool>,
+) -> Result<Freshness, Status> {
+    let given = text(query, "resourceVersion");
+    let matching = text(query, "resourceVersionMatch");
+    let refuse = |error| Err(Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error]));
+    let forbidden = |field: &str, why: &str| refuse(FieldError::forbidden(field, why));
+    match (watch, matching, initial_events) {
+        (false, _, Some(_)) => {
+            return forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
+        }
+        (true, matching, Some(_)) if matching != "NotOlderThan" => {
+            return forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            );
+        }
+        (true, matching, None) if !matching.is_empty() => {
+            return forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
+        }
+        _ => {}
+    }
+    if !watch && !matching.is_empty() {
+        if given.is_empty() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            return forbidden("resourceVersionMatch", why);
+        }
+        if !continue_token.is_empty() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            return forbidden("resourceVersionMatch", why);
+        }
+        if matching == "Exact" && given == "0" {
+            let why = "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"";
+            return forbidden("resourceVersionMatch", why);
+        }
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            return refuse(FieldError::new(
+                "resourceVersionMatch",
+                Reason::NotSupported,
+                matching.into(),
+                "supported values: \"Exact\", \"NotOlderThan\"",
+            ));
+        }
+    }
+    Ok(match (revision(given)?, matching) {
+        (None, _) => Freshness::Latest,
+        (Some(0), _) => Freshness::Any,
+        (Some(revision), "Exact") => Freshness::Exact(revision),
+        (Some(revision), "") if limit > 0 && !watch => Freshness::Exact(revision),
+        (Some(revision), _) => Freshness::NotOlderThan(revision),
+    })
+}
+
+/// How an object is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeleteOptions {
+    /// Everything but the commit.
+    pub dry_run: bool,
+    /// Seconds the object has to finish; the kind's own default when unset.
+    pub grace: Option<i64>,
+    /// What happens to dependents; the kind's own default when unset.
+    pub propagation: Option<Propagation>,
+    /// Only the object with this uid.
+    pub uid: Option<String>,
+    /// Only the object at this revision.
+    pub revision: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Reads the body, and the parameters that stand for fields of it.
+    ///
+    /// # Errors
+    /// 400 or 422 for values that are not options.
+    pub fn parse(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
+        let empty = Value::Null;
+        let body = body.unwrap_or(&empty);
+        let grace = match body.get("gracePeriodSeconds").and_then(Value::as_i64) {
+            Some(grace) => Some(grace),
+            None => match text(query, "gracePeriodSeconds") {
+                "" => None,
+                value => Some(value.parse().map_err(|_| {
+                    Status::bad_request(format!("gracePeriodSeconds {value:?} is not a number"))
+                })?),
+            },
+        };
+        let word = body
+            .get("propagationPolicy")
+            .and_then(Value::as_str)
+            .unwrap_or_else(|| text(query, "propagationPolicy"));
+        let orphan = body.get("orphanDependents").and_then(Value::as_bool).or_else(|| {
+            query.contains_key("orphanDependents").then(|| flag(query, "orphanDependents"))
+        });
+        let propagation = match (word, orphan) {
+            ("", None) => None,
+            ("", Some(true)) | ("Orphan", _) => Some(Propagation::Orphan),
+            ("", Some(false)) | ("Background", _) => Some(Propagation::Background),
+            ("Foreground", _) => Some(Propagation::Foreground),
+            (other, _) => {
+                let error = FieldError::new(
+                    "propagationPolicy",
+                    Reason::NotSupported,
+                    other.into(),
+                    "supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"",
+                );
+                return Err(Status::invalid_kind("", "DeleteOptions", "", &[error]));
+            }
+        };
+        let dry_run = text(query, "dryRun") == "All"
+            || body.get("dryRun").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+        let precondition =
+            |field: &str| body.get("preconditions")?.get(field)?.as_str().map(str::to_owned);
+        Ok(Self {
+            dry_run,
+            grace,
+            propagation,
+            uid: precondition("uid"),
+            revision: precondition("resourceVersion"),
+        })
+    }
+}

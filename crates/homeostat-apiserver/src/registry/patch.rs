@@ -1,0 +1,92 @@
+//! Patch: a change of the live object, made anew from whatever is live when its turn comes.
+
+use serde_json::Value;
+
+use super::create::Tracking;
+use super::options::WriteOptions;
+use super::update::{Area, Update};
+use super::{Body, Registry, Target, Written, rules};
+use crate::status::Status;
+
+/// A patch, by its media type.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// RFC 6902.
+    Json(Value),
+    /// RFC 7386.
+    Merge(Value),
+    /// Kubernetes' own merge, which knows lists by their keys.
+    Strategic(Value),
+    /// Server-side apply: the fields the client has an opinion on.
+    Apply(Body),
+}
+
+impl Registry {
+    /// Patches the object (or its status). An apply of an absent object creates it.
+    ///
+    /// # Errors
+    /// The `Status` that says why not; nothing is written then.
+    pub fn patch(
+        &self,
+        target: &Target,
+        status: bool,
+        patch: Patch,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let area = if status { Area::Status } else { Area::Main };
+        let mut warnings = Vec::new();
+        let mut written = match patch {
+            Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings)?,
+            patch => {
+                let update = Update { area, tracking: Tracking::Update, unconditional: true };
+                self.writer().update(target, update, options, |live| {
+                    let value = rules::patched(&target.kind, live, &patch)?;
+                    rules::check_type(&target.kind, &value)?;
+                    let body = Body { value, duplicates: Vec::new() };
+                    rules::shape(&target.kind, body, options.validation, &mut warnings)
+                })?
+            }
+        };
+        written.warnings = warnings;
+        Ok(written)
+    }
+
+    fn apply(
+        &self,
+        target: &Target,
+        area: Area,
+        body: Body,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Written, Status> {
+        let kind = &target.kind;
+        if !options.manager_given {
+            let error =
+                crate::field::FieldError::required("fieldManager", "is required for apply patch");
+            return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+        }
+        rules::check_type(kind, &body.value)?;
+        let mut config = rules::shape(kind, body, options.validation, warnings)?;
+        super::create::place(target, &mut config)?;
+        let writer = self.writer();
+        let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
+        if absent {
+            if area != Area::Main {
+                return Err(Status::not_found(kind, &target.name));
+            }
+            if !super::metadata::uid(&config).is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    super::metadata::uid(&config)
+                );
+                return Err(Status::conflict(kind, &target.name, &why));
+            }
+            let object = rules::applied(&writer, kind, None, &config, options, area)?;
+            return writer.create(target, object, options, Tracking::Done);
+        }
+        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        writer.update(target, update, options, |live| {
+            rules::applied(&writer, kind, Some(live), &config, options, area)
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Get, list and the start of a watch.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::options::{Freshness, ListOptions};
+use super::{Registry, Target, convert, fields};
+use crate::status::Status;
+use crate::store::{Key, Range, StoreError, Stored, Watcher};
+
+/// A list, or a page of one.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) revision: u64,
+    pub(crate) items: Vec<Arc<Stored>>,
+    /// Empty on the last page.
+    pub(crate) continue_token: String,
+    /// How many objects are left; known only without selectors.
+    pub(crate) remaining: Option<usize>,
+}
+
+impl Registry {
+    /// The object.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub fn get(&self, target: &Target) -> Result<Arc<Stored>, Status> {
+        self.store
+            .get(&convert::resource(&target.kind), &target.key())
+            .ok_or_else(|| Status::not_found(&target.kind, &target.name))
+    }
+
+    fn range(target: &Target) -> Range {
+        let namespace = (target.kind.namespaced && !target.namespace.is_empty())
+            .then(|| target.namespace.clone());
+        Range { namespace, ..Range::default() }
+    }
+
+    /// The selected objects of a collection.
+    pub(crate) fn list(&self, target: &Target, options: &ListOptions) -> Result<Listed, Status> {
+        fields::check(&target.kind, &options.selector)?;
+        let mut range = Self::range(target);
+        if options.continue_token.is_empty() {
+            if let Freshness::Exact(revision) = options.freshness {
+                range.at = Some(revision);
+            }
+        } else {
+            let (revision, after) = read_token(&options.continue_token)?;
+            range.at = revision;
+            range.after = Some(after);
+        }
+        let page = self
+            .store
+            .list(&convert::resource(&target.kind), &range)
+            .map_err(|error| self.list_expired(error, range.after.as_ref()))?;
+        let mut items: Vec<Arc<Stored>> =
+            page.items.into_iter().filter(|item| options.selector.matches(item)).collect();
+        let (mut continue_token, mut remaining) = (String::new(), None);
+        if options.limit > 0 && items.len() > options.limit {
+            let left = items.len() - options.limit;
+            items.truncate(options.limit);
+            if let Some(last) = items.last() {
+                continue_token = write_token(Some(page.revision), &last.key);
+            }
+            remaining = options.selector.is_everything().then_some(left);
+        }
+        Ok(Listed { revision: page.revision, items, continue_token, remaining })
+    }
+
+    fn list_expired(&self, error: StoreError, after: Option<&Key>) -> Status {
+        let Some(after) = after else { return Status::expired(error.to_string()) };
+        let mut status = Status::expired(
+            "The provided continue parameter is too old to display a consistent list result. \
+             You can start a new list without the continue parameter, or use the continue token \
+             in this response to retrieve the remainder of the results. Continuing with the \
+             provided token results in an inconsistent list - objects that were created, modified, \
+             or deleted between the time the first chunk was returned and now may show up in the list.",
+        );
+        status.continue_token = Some(write_token(None, after));
+        status
+    }
+
+    /// The current objects and a watcher of everything after them.
+    pub(crate) fn list_and_watch(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+    ) -> Result<(Listed, Watcher), Status> {
+        let all = ListOptions { limit: 0, continue_token: String::new(), ..options.clone() };
+        let listed = self.list(target, &all)?;
+        let watcher = self.watch(target, listed.revision)?;
+        Ok((listed, watcher))
+    }
+
+    /// A watcher of everything after `revision`.
+    pub(crate) fn watch(&self, target: &Target, revision: u64) -> Result<Watcher, Status> {
+        self.store
+            .watch(&convert::resource(&target.kind), revision)
+            .map_err(|error| Status::expired(error.to_string()))
+    }
+}
+
+fn write_token(revision: Option<u64>, last: &Key) -> String {
+    let revision = revision.map_or_else(|| json!(-1), |revision| json!(revision));
+    let start = format!("{}/{}\u{0}", last.namespace, last.name);
+    URL_SAFE_NO_PAD
+        .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
+}
+
+/// The revision (`None`: the current one) and the last key of the page before.
+fn read_token(token: &str) -> Result<(Option<u64>, Key), Status> {
+    let unreadable = || Status::bad_request("continue key is not valid");
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| unreadable())?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
+    let start = token.get("start").and_then(Value::as_str).ok_or_else(unreadable)?;
+    let start = start.strip_suffix('\u{0}').unwrap_or(start);
+    let (namespace, name) = start.split_once('/').ok_or_else(unreadable)?;
+    let revision = token.get("rv").and_then(Value::as_i64).ok_or_else(unreadable)?;
+    Ok((u64::try_from(revision).ok().filter(|revision| *revision > 0), Key::new(namespace, name)))
+}

@@ -1,0 +1,239 @@
+//! Label and field selectors: parsing and matching, as the API's query parameters spell them.
+
+use std::collections::BTreeMap;
+
+use crate::status::Status;
+use crate::store::Stored;
+
+/// Which objects a list, a watch or a deletecollection is about; the default selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selector {
+    labels: Vec<Requirement>,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    test: Test,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    Absent,
+    Greater(i64),
+    Less(i64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FieldRequirement {
+    field: String,
+    value: String,
+    equal: bool,
+}
+
+impl Selector {
+    /// Parses `labelSelector` and `fieldSelector`.
+    ///
+    /// # Errors
+    /// A 400 `Status` that names what cannot be read.
+    pub fn parse(labels: &str, fields: &str) -> Result<Self, Status> {
+        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(fields)? })
+    }
+
+    /// Whether everything is selected.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The fields asked for.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|requirement| requirement.field.as_str())
+    }
+
+    /// The single name that `metadata.name=` asks for, if it does.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let by_name = |r: &&FieldRequirement| r.equal && r.field == "metadata.name";
+        self.fields.iter().find(by_name).map(|requirement| requirement.value.as_str())
+    }
+
+    /// Whether the object is selected.
+    #[must_use]
+    pub fn matches(&self, object: &Stored) -> bool {
+        self.labels.iter().all(|requirement| requirement.matches(&object.labels))
+            && self.fields.iter().all(|requirement| requirement.matches(object))
+    }
+}
+
+impl Requirement {
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match &self.test {
+            Test::In(values) => value.is_some_and(|value| values.contains(value)),
+            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Test::Exists => value.is_some(),
+            Test::Absent => value.is_none(),
+            Test::Greater(bound) => number().is_some_and(|number| number > *bound),
+            Test::Less(bound) => number().is_some_and(|number| number < *bound),
+        }
+    }
+}
+
+impl FieldRequirement {
+    fn matches(&self, object: &Stored) -> bool {
+        let value = match self.field.as_str() {
+            "metadata.name" => object.key.name.as_str(),
+            "metadata.namespace" => object.key.namespace.as_str(),
+            field => object.fields.get(field).map_or("", String::as_str),
+        };
+        (value == self.value) == self.equal
+    }
+}
+
+fn unreadable(text: &str, why: &str) -> Status {
+    Status::bad_request(format!("unable to parse requirement: {why} in {text:?}"))
+}
+
+/// Splits at commas that are not inside parentheses.
+fn split_requirements(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+fn parse_labels(text: &str) -> Result<Vec<Requirement>, Status> {
+    split_requirements(text).into_iter().map(parse_label).collect()
+}
+
+fn parse_label(text: &str) -> Result<Requirement, Status> {
+    let requirement = |key: &str, test| {
+        let key = key.trim();
+        if key.is_empty() || key.contains(char::is_whitespace) {
+            return Err(unreadable(text, "invalid label key"));
+        }
+        Ok(Requirement { key: key.to_owned(), test })
+    };
+    if let Some((head, tail)) = text.split_once('(') {
+        let values = tail.strip_suffix(')').ok_or_else(|| unreadable(text, "missing )"))?;
+        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let mut words = head.split_whitespace();
+        return match (words.next(), words.next(), words.next()) {
+            (Some(key), Some("in"), None) => requirement(key, Test::In(values)),
+            (Some(key), Some("notin"), None) => requirement(key, Test::NotIn(values)),
+            _ => Err(unreadable(text, "expected in or notin")),
+        };
+    }
+    if let Some((key, value)) = text.split_once("!=") {
+        return requirement(key, Test::NotIn(vec![value.trim().to_owned()]));
+    }
+    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        return requirement(key, Test::In(vec![value.trim().to_owned()]));
+    }
+    let bound = |value: &str| {
+        value.trim().parse().map_err(|_| unreadable(text, "the bound is not a whole number"))
+    };
+    if let Some((key, value)) = text.split_once('>') {
+        return requirement(key, Test::Greater(bound(value)?));
+    }
+    if let Some((key, value)) = text.split_once('<') {
+        return requirement(key, Test::Less(bound(value)?));
+    }
+    match text.strip_prefix('!') {
+        Some(key) => requirement(key, Test::Absent),
+        None => requirement(text, Test::Exists),
+    }
+}
+
+fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Status> {
+    let mut requirements = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (field, value, equal) = if let Some((field, value)) = part.split_once("!=") {
+            (field, value, false)
+        } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('='))
+        {
+            (field, value, true)
+        } else {
+            let words = format!("invalid field selector: {part:?}; can't understand {part:?}");
+            return Err(Status::bad_request(words));
+        };
+        requirements.push(FieldRequirement {
+            field: field.trim().to_owned(),
+            value: value.trim().to_owned(),
+            equal,
+        });
+    }
+    Ok(requirements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Key;
+
+    fn object(labels: &[(&str, &str)]) -> Stored {
+        Stored {
+            revision: 2,
+            key: Key::new("default", "web"),
+            api_version: "v1".into(),
+            labels: labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+            fields: BTreeMap::from([("status.phase".into(), "Running".into())]),
+            body: bytes::Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn label_selectors_select_as_written() {
+        let web = object(&[("app", "web"), ("tier", "3")]);
+        for (selector, selected) in [
+            ("", true),
+            ("app=web", true),
+            ("app == web,tier", true),
+            ("app!=web", false),
+            ("other!=web", true),
+            ("app in (web, api)", true),
+            ("app notin (web,api)", false),
+            ("!app", false),
+            ("!other", true),
+            ("tier>2,tier<4", true),
+            ("tier>3", false),
+        ] {
+            let parsed = Selector::parse(selector, "").unwrap();
+            assert_eq!(parsed.matches(&web), selected, "{selector}");
+        }
+        assert_eq!(Selector::parse("a in b", "").unwrap_err().code, 400);
+    }
+
+    #[test]
+    fn field_selectors_select_as_written() {
+        let web = object(&[]);
+        for (selector, selected) in [
+            ("metadata.name=web", true),
+            ("metadata.name=api", false),
+            ("metadata.namespace!=kube-system,status.phase=Running", true),
+            ("status.phase!=Running", false),
+            ("spec.nodeName=", true),
+        ] {
+            let parsed = Selector::parse("", selector).unwrap();
+            assert_eq!(parsed.matches(&web), selected, "{selector}");
+        }
+        assert_eq!(Selector::parse("", "nonsense").unwrap_err().code, 400);
+    }
+}

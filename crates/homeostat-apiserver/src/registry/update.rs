@@ -1,0 +1,221 @@
+//! Update: from a live object and a new form of it to the next revision, or to nothing at all.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::{Tracking, place};
+use super::options::WriteOptions;
+use super::{
+    Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules, transient,
+};
+use crate::field::{FieldError, Reason};
+use crate::status::Status;
+use crate::store::{Expect, Stored};
+
+/// Which part of an object a write may touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// Everything but `status`.
+    Main,
+    /// Only `status`.
+    Status,
+    /// Only the fields that the named subresource stands for; the caller sees to it.
+    Part(&'static str),
+}
+
+impl Area {
+    /// The name of the subresource, empty for the main one.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Part(name) => name,
+        }
+    }
+}
+
+/// How an update treats its object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Update {
+    /// The part written.
+    pub(crate) area: Area,
+    /// Who keeps the books.
+    pub(crate) tracking: Tracking,
+    /// An absent `resourceVersion` is never an error (patches).
+    pub(crate) unconditional: bool,
+}
+
+impl Registry {
+    /// Replaces the object (or its status) by `body`; kinds that allow it are created when absent.
+    ///
+    /// # Errors
+    /// The `Status` that says why not; nothing is written then.
+    pub fn update(
+        &self,
+        target: &Target,
+        status: bool,
+        body: Body,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let mut warnings = Vec::new();
+        let kind = &target.kind;
+        rules::check_type(kind, &body.value)?;
+        let mut object = rules::shape(kind, body, options.validation, &mut warnings)?;
+        place(target, &mut object)?;
+        let writer = self.writer();
+        let absent = self.store.get(&convert::resource(kind), &target.key()).is_none();
+        let mut written = if absent && !status && kind.strategy.create_on_update {
+            writer.create(target, object, options, Tracking::Update)?
+        } else {
+            let area = if status { Area::Status } else { Area::Main };
+            let update = Update { area, tracking: Tracking::Update, unconditional: false };
+            writer.update(target, update, options, |_| Ok(object))?
+        };
+        written.warnings = warnings;
+        Ok(written)
+    }
+}
+
+impl Writer<'_> {
+    /// The live object, decoded, with what is stored.
+    pub(crate) fn live(&self, target: &Target) -> Result<(Arc<Stored>, Value), Status> {
+        let stored = self
+            .registry
+            .store
+            .get(&convert::resource(&target.kind), &target.key())
+            .ok_or_else(|| Status::not_found(&target.kind, &target.name))?;
+        let value = convert::value(&target.kind, &stored);
+        Ok((stored, value))
+    }
+
+    /// Makes the next form of the live object with `change` and commits it.
+    pub(crate) fn update(
+        &self,
+        target: &Target,
+        update: Update,
+        options: &WriteOptions,
+        change: impl FnOnce(&Value) -> Result<Value, Status>,
+    ) -> Result<Written, Status> {
+        let kind = &target.kind;
+        let (stored, live) = self.live(target)?;
+        let mut object = change(&live)?;
+        place(target, &mut object)?;
+        check_preconditions(target, update, &live, &object)?;
+        reset(target, update.area, &live, &mut object);
+        rules::default(kind, &mut object);
+        if update.area == Area::Main {
+            (hooks::of(kind).update)(self, kind, &live, &mut object)?;
+            let next = generation::after_update(kind, &live, &object);
+            metadata::set(&mut object, "generation", next.map_or(Value::Null, Value::from));
+        }
+        refuse_new_finalizers(target, &live, &object)?;
+        rules::validate(kind, &object, Some(&live))?;
+        if update.tracking == Tracking::Update {
+            let subresource = update.area.subresource();
+            rules::track(self, kind, Some(&live), &mut object, &options.manager, subresource);
+        }
+        metadata::copy(&mut object, &live, "resourceVersion");
+        let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
+        if self.is_finished(kind, &object) {
+            let last = if options.dry_run {
+                Arc::new(transient(&stored.key, &object))
+            } else {
+                self.remove(kind, &stored, &object)?
+            };
+            return done(last);
+        }
+        if object == live {
+            return done(stored);
+        }
+        let expect = Expect::Revision(stored.revision);
+        if options.dry_run {
+            return done(self.commit(kind, &stored.key, expect, object, true)?);
+        }
+        let committed = self.commit(kind, &stored.key, expect, object.clone(), false)?;
+        (hooks::of(kind).committed)(self, kind, Some(&object));
+        done(committed)
+    }
+}
+
+/// The `resourceVersion` and `uid` of the new form must be those of the live object, if given.
+fn check_preconditions(
+    target: &Target,
+    update: Update,
+    live: &Value,
+    object: &Value,
+) -> Result<(), Status> {
+    let kind = &target.kind;
+    let revision = metadata::text(object, "resourceVersion");
+    if revision.is_empty() || revision == "0" {
+        if !update.unconditional && !kind.strategy.unconditional_update {
+            let error = FieldError::new(
+                "metadata.resourceVersion",
+                Reason::Invalid,
+                0.into(),
+                "must be specified for an update",
+            );
+            return Err(Status::invalid(kind, &target.name, &[error]));
+        }
+    } else if revision != metadata::text(live, "resourceVersion") {
+        return Err(Status::modified(kind, &target.name));
+    }
+    let (given, actual) = (metadata::uid(object), metadata::uid(live));
+    if !given.is_empty() && given != actual {
+        let why = format!(
+            "Precondition failed: UID in precondition: {given}, UID in object meta: {actual}"
+        );
+        return Err(Status::conflict(kind, &target.name, &why));
+    }
+    Ok(())
+}
+
+/// Puts back whatever this write may not touch.
+fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
+    let kind = &target.kind;
+    match area {
+        Area::Main if kind.strategy.status => {
+            metadata::set_top(object, "status", live.get("status").cloned());
+        }
+        Area::Main | Area::Part(_) => {}
+        Area::Status => {
+            let status = object.get("status").cloned();
+            let written = std::mem::replace(object, live.clone());
+            metadata::set_top(object, "status", status);
+            metadata::copy(object, &written, "managedFields");
+            if kind.custom.is_none() {
+                metadata::copy(object, &written, "annotations");
+                metadata::copy(object, &written, "finalizers");
+            }
+        }
+    }
+    for field in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+        "generateName",
+    ] {
+        metadata::copy(object, live, field);
+    }
+}
+
+/// Once an object is being deleted, finalizers only ever go.
+fn refuse_new_finalizers(target: &Target, live: &Value, object: &Value) -> Result<(), Status> {
+    if !metadata::is_deleting(live) {
+        return Ok(());
+    }
+    let known = metadata::finalizers(live);
+    let new: Vec<&str> =
+        metadata::finalizers(object).into_iter().filter(|name| !known.contains(name)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
+    );
+    let error = FieldError::forbidden("metadata.finalizers", why);
+    Err(Status::invalid(&target.kind, &target.name, &[error]))
+}

@@ -1,0 +1,105 @@
+//! The server: one object that is called in-process and served over TLS alike.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use homeostat_env::Env;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use tower::{BoxError, Service};
+
+use crate::http::{self as front, Body};
+use crate::registry::Registry;
+use crate::status::Status;
+
+/// What a server is made with.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Time, randomness and uids.
+    pub env: Env,
+    /// How many changes of each resource watchers can still catch up on; 4096 by default.
+    pub history: usize,
+    /// Whether Pods need their ServiceAccount to exist; off by default, because something must
+    /// make those accounts.
+    pub service_account_admission: bool,
+}
+
+impl ServerConfig {
+    /// The defaults, in that environment.
+    #[must_use]
+    pub fn new(env: Env) -> Self {
+        Self { env, history: 4096, service_account_admission: false }
+    }
+}
+
+/// What all clones of a server share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) registry: Arc<Registry>,
+}
+
+/// The Kubernetes API over an in-memory store; clones are the same server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// A server that is ready at once, with the objects every cluster begins with.
+    #[must_use]
+    pub fn new(config: ServerConfig) -> Self {
+        let registry = Arc::new(Registry::new(config));
+        crate::bootstrap::run(&registry);
+        Self { shared: Arc::new(Shared { registry }) }
+    }
+
+    /// The objects and kinds behind the API.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.shared.registry
+    }
+
+    /// Answers one request; a panic while doing so is a 500.
+    pub async fn handle(&self, request: Request<Body>) -> Response<Body> {
+        let answer = AssertUnwindSafe(front::handle(self.shared.clone(), request));
+        match answer.catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                let words = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
+                tracing::error!(panic = %words, "a request panicked");
+                front::answer::refusal(&Status::internal(
+                    "This request caused apiserver to panic. Look in the logs for details.",
+                ))
+            }
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for Server
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        async move { Ok(server.handle(request).await) }.boxed()
+    }
+}
