@@ -62,7 +62,42 @@ pub enum Error {
     TimedOut(Duration),
 }
 
+/// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`].
+pub(crate) const REASONS: [&str; 4] = ["TerminalError", "NotOurs", "DecodeFailed", "InvalidOwner"];
+
 impl Error {
+    /// One CamelCase word for conditions, events and metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Api(_) => "ApiError",
+            Self::Stale(_) => "StaleCache",
+            Self::Terminal(_) => "TerminalError",
+            Self::Transient(_) => "ReconcileError",
+            Self::NotOurs { .. } => "NotOurs",
+            Self::Decode { .. } => "DecodeFailed",
+            Self::InvalidOwner(_) => "InvalidOwner",
+            Self::Panicked(_) => "Panicked",
+            Self::TimedOut(_) => "TimedOut",
+        }
+    }
+
+    /// The error and its causes in one line, each said once.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let said = error.to_string();
+            if !text.contains(&said) {
+                text.push_str(": ");
+                text.push_str(&said);
+            }
+            cause = error.source();
+        }
+        text
+    }
+
     /// An error that retrying cannot mend: the key waits until the object changes.
     pub fn terminal(error: impl Into<BoxError>) -> Self {
         Self::Terminal(error.into())

@@ -9,9 +9,13 @@
 //! reads the clock or randomness except through [`Env`], and never polls.
 
 pub mod cache;
+pub mod condition;
 pub mod context;
 pub mod controller;
+pub mod crd;
 pub mod error;
+pub mod event;
+pub mod journal;
 pub mod key;
 pub mod kind;
 pub mod manager;
@@ -24,10 +28,13 @@ pub use homeostat_env::Env;
 pub use {k8s_openapi, kube};
 
 pub use context::{Applied, Change, Context};
-pub use controller::Controller;
+pub use controller::{Controller, Predicate};
 pub use error::{Error, Result};
+pub use event::EventType;
+pub use journal::Journal;
 pub use key::Key;
 pub use kind::{Kind, Object};
-pub use manager::Manager;
+pub use manager::{Manager, Running};
 pub use outcome::Outcome;
+pub use queue::Backoff;
 pub use trigger::Trigger;

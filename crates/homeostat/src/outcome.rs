@@ -1,5 +1,6 @@
 //! What a reconcile that went well asks for next.
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,4 +16,16 @@ pub enum Outcome {
     RequeueAfter(Duration),
     /// Run again at that time, or earlier on an event; at once when it has passed.
     RequeueAt(Timestamp),
+}
+
+/// The words of the journal: `done`, `requeue`, `requeue after 5s`, `requeue at <time>`.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Requeue => f.write_str("requeue"),
+            Self::RequeueAfter(delay) => write!(f, "requeue after {delay:?}"),
+            Self::RequeueAt(time) => write!(f, "requeue at {time}"),
+        }
+    }
 }

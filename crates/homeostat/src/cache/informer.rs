@@ -44,6 +44,8 @@ pub enum Expect {
     Version(String),
     /// The object gone.
     Deleted,
+    /// The object gone, or marked as being deleted.
+    Deleting,
 }
 
 /// Follows the objects of a kind and scope; clones are handles on the same informer.
@@ -274,9 +276,12 @@ impl Informer {
         limit: Duration,
     ) -> Result<()> {
         let shown = |store: &Store| match (store.get(key), expect) {
-            (None, Expect::Deleted) => true,
+            (None, Expect::Deleted | Expect::Deleting) => true,
             (None, Expect::Version(version)) => reached(store, version),
             (Some(entry), Expect::Deleted) => *entry.header.uid != *uid,
+            (Some(entry), Expect::Deleting) => {
+                *entry.header.uid != *uid || entry.header.is_being_deleted()
+            }
             (Some(entry), Expect::Version(version)) => {
                 let cached = &entry.header.resource_version;
                 // Versions that cannot be compared must be equal.

@@ -1,0 +1,69 @@
+//! Finalizers: the primary stays until its cleanup has run.
+
+use serde_json::json;
+
+use super::{Context, request};
+use crate::error::Result;
+use crate::kind::{Kind, Object};
+
+impl<K: Object> Context<K> {
+    /// Keeps `name` among the finalizers while the primary lives; once it is being deleted runs
+    /// `cleanup` and removes the name (uid guarded). Returns `true` when deletion is in progress
+    /// and the reconcile should return [`crate::Outcome::Done`].
+    ///
+    /// `cleanup` may run more than once: when it fails, or when removing the name does. Call this
+    /// before making anything that `cleanup` has to undo.
+    ///
+    /// # Errors
+    /// What `cleanup` or the API says; a conflict when the primary changed meanwhile.
+    pub async fn finalizer<F, Fut>(&self, name: &str, cleanup: F) -> Result<bool>
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<()>>,
+    {
+        let primary = self.primary();
+        let meta = primary.meta();
+        let present = meta.finalizers.iter().flatten().any(|finalizer| finalizer == name);
+        if meta.deletion_timestamp.is_none() {
+            if !present {
+                let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+                finalizers.push(name.to_owned());
+                self.write_finalizers(&finalizers).await?;
+            }
+            return Ok(false);
+        }
+        if present {
+            cleanup().await?;
+            // Cleanup may have written the primary; its finalizers are those of the newest version.
+            let mut finalizers = self.primary().meta().finalizers.clone().unwrap_or_default();
+            finalizers.retain(|finalizer| finalizer != name);
+            match self.write_finalizers(&finalizers).await {
+                Err(error) if request::is_not_found(&error) => {}
+                other => other?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Replaces the list, if the primary is still the version we know: two writers never lose
+    /// each other's finalizer.
+    async fn write_finalizers(&self, finalizers: &[String]) -> Result<()> {
+        let primary = self.primary();
+        let meta = primary.meta();
+        let patch = json!({ "metadata": {
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+            "finalizers": finalizers,
+        }});
+        let (kind, key) = (Kind::of::<K>(), self.key().clone());
+        let patched = self.patch_part::<K>(None, "finalizer", &key, &patch).await?;
+        let meta = patched.meta();
+        if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
+            // The last finalizer went, and the object with it.
+            let uid = meta.uid.as_deref().unwrap_or_default();
+            self.expect(&kind, &key, uid, crate::cache::Expect::Deleting);
+        }
+        self.set_primary(patched);
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Writes to other objects: create, delete, merge patch. Each one is journaled, and later reads
+//! of the same key wait for it.
+
+use std::sync::Arc;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::ObjectMeta;
+use serde_json::Value;
+
+use super::{Change, Context, owner, request};
+use crate::cache::Expect;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+
+impl<K: Object> Context<K> {
+    /// Creates a child once: exists already and is ours → that one; a stranger's →
+    /// [`crate::Error::NotOurs`]. The owner reference and the namespace are set. A child that has
+    /// a `generateName` and no name is a new one every time.
+    ///
+    /// # Errors
+    /// [`Error::InvalidOwner`], [`Error::NotOurs`], or what the API says.
+    pub async fn create<T: Object>(&self, mut desired: T) -> Result<Arc<T>> {
+        let (kind, primary) = (Kind::of::<T>(), self.primary());
+        owner::adopt(&*primary, &kind, desired.meta_mut())?;
+        let named = desired.meta().name.is_some();
+        let mut key = Key::of(&desired);
+        if named && let Some(found) = self.get_cached::<T>(&kind, &key).await? {
+            owner::check(&*primary, &kind, found.meta(), false)?;
+            return Ok(found);
+        }
+        let body =
+            serde_json::to_vec(&desired).map_err(|e| request::undecodable(&kind, &key, e))?;
+        let params =
+            PostParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
+        let path = request::to(&kind, key.namespace.as_deref());
+        let answer = match request::send(self.client(), path.create(&params, body)).await {
+            Err(error) if named && error.is_conflict() => {
+                // Made by an earlier reconcile whose answer got lost, or by a stranger.
+                let Some(found) = self.get_live::<T>(&key).await? else { return Err(error) };
+                owner::check(&*primary, &kind, found.meta(), false)?;
+                self.expect_version(&kind, &key, found.meta());
+                return Ok(found);
+            }
+            answer => answer?,
+        };
+        let created: T = answer.decode(&kind, &key)?;
+        key = Key::of(&created);
+        self.note_write("create", &kind, &key, Change::Created);
+        self.expect_version(&kind, &key, created.meta());
+        Ok(Arc::new(created))
+    }
+
+    /// Deletes an object (uid precondition); already gone, or another one of that name, is
+    /// success. Dependents go in the background.
+    ///
+    /// # Errors
+    /// What the API says.
+    pub async fn delete<T: Object>(&self, object: &T) -> Result<()> {
+        self.delete_with(object, &DeleteParams::background()).await
+    }
+
+    /// Deletes an object with other parameters (grace, propagation); the uid precondition is set.
+    ///
+    /// # Errors
+    /// What the API says.
+    pub async fn delete_with<T: Object>(&self, object: &T, params: &DeleteParams) -> Result<()> {
+        let (kind, key) = (Kind::of::<T>(), Key::of(object));
+        let uid = object.meta().uid.clone();
+        let mut params = params.clone();
+        let preconditions = params.preconditions.take();
+        params.preconditions =
+            Some(Preconditions { uid: uid.clone(), ..preconditions.unwrap_or_default() });
+        let revision_guarded =
+            params.preconditions.as_ref().is_some_and(|p| p.resource_version.is_some());
+        let path = request::to(&kind, key.namespace.as_deref());
+        match request::send(self.client(), path.delete(&key.name, &params)).await {
+            Ok(_) => {}
+            Err(error) if request::is_not_found(&error) => return Ok(()),
+            Err(error) if error.is_conflict() && !revision_guarded => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.note_write("delete", &kind, &key, Change::Deleted);
+        self.expect(&kind, &key, uid.as_deref().unwrap_or_default(), Expect::Deleting);
+        Ok(())
+    }
+
+    /// JSON merge patch of an object; the cache catches up before the next read.
+    ///
+    /// # Errors
+    /// What the API says; that there is no such object too.
+    pub async fn merge_patch<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
+        self.patch_part(None, "patch", key, patch).await
+    }
+
+    /// JSON merge patch of the status of any object.
+    ///
+    /// # Errors
+    /// As [`Self::merge_patch`].
+    pub async fn merge_patch_status<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
+        self.patch_part(Some("status"), "status", key, patch).await
+    }
+
+    pub(super) async fn patch_part<T: Object>(
+        &self,
+        part: Option<&str>,
+        verb: &'static str,
+        key: &Key,
+        patch: &Value,
+    ) -> Result<Arc<T>> {
+        let kind = Kind::of::<T>();
+        let path = request::to(&kind, key.namespace.as_deref());
+        let params =
+            PatchParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
+        let patch = Patch::Merge(patch);
+        let request = match part {
+            Some(part) => path.patch_subresource(part, &key.name, &params, &patch),
+            None => path.patch(&key.name, &params, &patch),
+        };
+        let answer = request::send(self.client(), request).await?;
+        let patched: T = answer.decode(&kind, key)?;
+        self.note_write(verb, &kind, key, Change::Changed);
+        self.expect_version(&kind, key, patched.meta());
+        Ok(Arc::new(patched))
+    }
+
+    /// Later reads wait for that version of the object.
+    pub(super) fn expect_version(&self, kind: &Kind, key: &Key, meta: &ObjectMeta) {
+        if let (Some(uid), Some(revision)) = (&meta.uid, &meta.resource_version) {
+            self.expect(kind, key, uid, Expect::Version(revision.clone()));
+        }
+    }
+
+    /// The object in the cache, if its kind is declared.
+    pub(super) async fn get_cached<T: Object>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+    ) -> Result<Option<Arc<T>>> {
+        let Some(informer) = self.cache(kind, key.namespace.as_deref()) else { return Ok(None) };
+        self.settle(kind, Some(key)).await?;
+        informer.get(key)
+    }
+}
+
+/// The error for a child that has no name.
+pub(super) fn nameless(kind: &Kind) -> Error {
+    Error::terminal(format!("a {kind} without a name cannot be applied"))
+}

@@ -1,0 +1,155 @@
+//! One controller: a reconcile function, what wakes it, and how it is run.
+//!
+//! ```text
+//! primary, owned, watched ──source──▶ queue ──worker──▶ reconcile ──▶ outcome ──▶ queue
+//! ```
+
+mod predicate;
+mod source;
+mod worker;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+use crate::outcome::Outcome;
+use crate::queue::Backoff;
+
+pub use predicate::Predicate;
+use source::{Role, Source};
+pub(crate) use worker::{Launch, Launched, World};
+
+/// A reconcile function with its types made uniform.
+type Reconcile<K> =
+    Arc<dyn Fn(Arc<K>, Context<K>) -> BoxFuture<'static, Result<Outcome>> + Send + Sync>;
+
+/// A controller, built step by step and run by a [`crate::Manager`].
+pub struct Controller<K> {
+    name: String,
+    reconcile: Reconcile<K>,
+    sources: Vec<Source>,
+    filter: Option<Predicate>,
+    namespace: Option<String>,
+    labels: Option<String>,
+    concurrency: usize,
+    timeout: Duration,
+    backoff: Backoff,
+}
+
+impl<K: Object> Controller<K> {
+    /// A controller named after its kind, with one watch on the kind itself.
+    pub fn new<F, Fut>(reconcile: F) -> Self
+    where
+        F: Fn(Arc<K>, Context<K>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Outcome>> + Send + 'static,
+    {
+        Self {
+            name: Kind::of::<K>().kind().to_lowercase(),
+            reconcile: Arc::new(move |object, context| reconcile(object, context).boxed()),
+            sources: Vec::new(),
+            filter: None,
+            namespace: None,
+            labels: None,
+            concurrency: 4,
+            timeout: Duration::from_secs(5 * 60),
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Another name, for logs, events and the field manager; the lower-case kind by default.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Wakes the owner when an object of kind `C` that it controls (by uid) changes.
+    #[must_use]
+    pub fn owns<C: Object>(mut self) -> Self {
+        self.sources.push(Source { kind: Kind::of::<C>(), role: Role::Owned });
+        self
+    }
+
+    /// Wakes the keys that `map` names when an object of kind `X` changes (old and new are
+    /// mapped). An object that cannot be decoded wakes nobody and is logged.
+    #[must_use]
+    pub fn watches<X: Object>(
+        mut self,
+        map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        self.sources.push(Source { kind: Kind::of::<X>(), role: Role::mapped(map) });
+        self
+    }
+
+    /// Caches kind `X` for reads without waking anything.
+    #[must_use]
+    pub fn reads<X: Object>(mut self) -> Self {
+        self.sources.push(Source { kind: Kind::of::<X>(), role: Role::Read });
+        self
+    }
+
+    /// Which changes of the primary wake it; all by default. A second filter narrows the first.
+    #[must_use]
+    pub fn filter(mut self, filter: Predicate) -> Self {
+        self.filter = Some(match self.filter.take() {
+            Some(first) => first.and(filter),
+            None => filter,
+        });
+        self
+    }
+
+    /// Only that namespace, for the primary and for every other kind; all by default.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Only primaries whose labels match (`a=b,c in (d,e)`); others are not even cached.
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.labels = Some(selector.to_owned());
+        self
+    }
+
+    /// How many keys may be reconciled at once; 4 by default, at least 1.
+    #[must_use]
+    pub fn concurrency(mut self, limit: usize) -> Self {
+        self.concurrency = limit.max(1);
+        self
+    }
+
+    /// How long one reconcile may take; 5 minutes by default. A longer one is dropped at its next
+    /// await and counts as a transient error.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// How long a failing key waits; 1 s doubling to 5 min by default.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+}
+
+impl<K> fmt::Debug for Controller<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller")
+            .field("name", &self.name)
+            .field("sources", &self.sources)
+            .field("namespace", &self.namespace)
+            .field("labels", &self.labels)
+            .finish_non_exhaustive()
+    }
+}

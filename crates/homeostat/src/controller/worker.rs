@@ -1,0 +1,330 @@
+//! The worker: takes a key, runs the reconcile, and does what its result asks for.
+//!
+//! This is the reconcile contract. A panic, a time-out or an error of one key never touches
+//! another; one key is never on two workers (the queue sees to that).
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::source;
+use super::{Controller, Reconcile};
+use crate::Env;
+use crate::cache::{Caches, Informer, Scope};
+use crate::context::{Context, EventType, Mark, Memories, Shared, settle};
+use crate::error::{Error, Result};
+use crate::event::Recorder;
+use crate::journal::{Ending, Journal, Record, Write};
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+use crate::outcome::Outcome;
+use crate::queue::{Item, Queue};
+use crate::trigger::Trigger;
+
+/// The first quick retry after a conflict; each further one waits twice as long.
+const QUICK_RETRY: Duration = Duration::from_millis(10);
+/// So many quick retries in a row; then a conflict is a failure like any other.
+const QUICK_RETRIES: u32 = 5;
+/// How long the runtime's own words about a primary may take to write.
+const MARK_LIMIT: Duration = Duration::from_secs(30);
+
+/// What a manager gives its controllers.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) client: kube::Client,
+    pub(crate) env: Env,
+    pub(crate) caches: Caches,
+    pub(crate) recorder: Recorder,
+    pub(crate) journal: Journal,
+    pub(crate) stop: CancellationToken,
+}
+
+/// A controller whose caches are starting and whose workers wait for them.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) name: Arc<str>,
+    pub(crate) informers: Vec<Informer>,
+    pub(crate) queue: Queue<Key>,
+    pub(crate) workers: JoinSet<()>,
+}
+
+/// A controller of any kind.
+pub(crate) trait Launch: Send {
+    /// Its name.
+    fn name(&self) -> &str;
+    /// Registers its sources and starts its workers.
+    fn launch(self: Box<Self>, world: &World) -> Launched;
+}
+
+impl<K: Object> Launch for Controller<K> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn launch(self: Box<Self>, world: &World) -> Launched {
+        let Self { name, reconcile, sources, filter, namespace, labels, .. } = *self;
+        let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
+        let queue = Queue::with_backoff(world.env.clone(), self.backoff);
+        let memories = Arc::new(Memories::default());
+
+        let primaries =
+            world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
+        primaries.on_event(source::primary(kind.clone(), queue.clone(), filter, memories.clone()));
+        let mut informers = vec![primaries.clone()];
+        let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
+        for other in sources {
+            let scope = Scope { namespace: namespace.clone(), labels: None };
+            let informer = world.caches.informer(other.kind.clone(), scope);
+            by_kind.insert(other.kind.clone(), informer.clone());
+            let handler = source::secondary(other, kind.clone(), primaries.clone(), queue.clone());
+            if let Some(handler) = handler {
+                informer.on_event(handler);
+            }
+            informers.push(informer);
+        }
+
+        let shared = Arc::new(Shared {
+            name: name.clone(),
+            env: world.env.clone(),
+            client: world.client.clone(),
+            informers: by_kind,
+            namespace,
+            recorder: world.recorder.clone(),
+            memories,
+        });
+        let (journal, timeout) = (world.journal.clone(), self.timeout);
+        let worker =
+            Worker { shared, primaries, queue: queue.clone(), reconcile, journal, timeout };
+        let mut workers = JoinSet::new();
+        for _ in 0..self.concurrency {
+            let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());
+            workers.spawn(async move {
+                let synced = async {
+                    for informer in &informers {
+                        informer.wait_for_sync().await;
+                    }
+                };
+                // Nothing runs before everything it may read is there.
+                if stop.run_until_cancelled(synced).await.is_some() {
+                    worker.run().await;
+                }
+            });
+        }
+        informers.iter().for_each(Informer::start);
+        Launched { name, informers, queue, workers }
+    }
+}
+
+struct Worker<K> {
+    shared: Arc<Shared>,
+    primaries: Informer,
+    queue: Queue<Key>,
+    reconcile: Reconcile<K>,
+    journal: Journal,
+    timeout: Duration,
+}
+
+/// How a reconcile ended and when the key runs again by itself.
+struct Conclusion {
+    ending: Ending,
+    next: Option<Timestamp>,
+}
+
+impl<K: Object> Worker<K> {
+    async fn run(&self) {
+        while let Some(item) = self.queue.get().await {
+            let span =
+                tracing::info_span!("reconcile", controller = %self.shared.name, key = %item.key);
+            self.process(&item).instrument(span).await;
+            self.queue.done(&item.key);
+        }
+    }
+
+    async fn process(&self, item: &Item<Key>) {
+        let (time, began) = (self.shared.env.now(), self.shared.env.instant());
+        let (key, kind) = (&item.key, Kind::of::<K>());
+        let fresh = settle(&self.shared.memories, key, &self.primaries, &kind, Some(key)).await;
+        let found = fresh.and_then(|()| self.primaries.get::<K>(key));
+        let (conclusion, writes) = match found {
+            Ok(None) => {
+                // Gone: whatever was known about it is of no use to a later object of that name.
+                self.queue.forget(key);
+                return self.shared.memories.forget(key);
+            }
+            Ok(Some(primary)) => {
+                let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
+                let context = Context::new(shared, key.clone(), triggers, primary.clone());
+                let result = self.reconcile(primary, context.clone()).await;
+                let conclusion = self.conclude(key, result, Some(&context)).await;
+                (conclusion, context.take_writes())
+            }
+            Err(error) => (self.conclude(key, Err(error), None).await, Vec::<Write>::new()),
+        };
+        self.journal.write(Record {
+            time,
+            took: self.shared.env.instant().saturating_duration_since(began),
+            controller: self.shared.name.clone(),
+            key: key.clone(),
+            triggers: item.triggers.clone(),
+            writes,
+            result: conclusion.ending,
+            next: conclusion.next,
+        });
+    }
+
+    /// Runs the function; a panic and a time-out become errors.
+    async fn reconcile(&self, primary: Arc<K>, context: Context<K>) -> Result<Outcome> {
+        let guarded = AssertUnwindSafe(async { (self.reconcile)(primary, context).await });
+        match self.shared.env.timeout(self.timeout, guarded.catch_unwind()).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+                Err(Error::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
+            }
+            Err(_) => Err(Error::TimedOut(self.timeout)),
+        }
+    }
+
+    /// The contract, row by row.
+    async fn conclude(
+        &self,
+        key: &Key,
+        result: Result<Outcome>,
+        context: Option<&Context<K>>,
+    ) -> Conclusion {
+        let error = match result {
+            Ok(outcome) => return self.went_well(key, outcome, context).await,
+            Err(error) if is_about_missing_primary::<K>(&error, key) => {
+                return self.went_well(key, Outcome::Done, None).await;
+            }
+            Err(error) => error,
+        };
+        let text = error.chain();
+        let conflicts = self.shared.memories.with(key, |memory| {
+            memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
+            memory.conflicts
+        });
+        if (1..=QUICK_RETRIES).contains(&conflicts) {
+            let delay = QUICK_RETRY * 2_u32.pow(conflicts - 1);
+            tracing::debug!(error = text, ?delay, "conflict");
+            self.queue.add_after_for(key.clone(), delay, Trigger::Conflict);
+            return Conclusion { ending: Ending::Conflict(text), next: Some(self.after(delay)) };
+        }
+        if error.is_terminal() {
+            tracing::warn!(error = text, "terminal: waiting for the object to change");
+            self.queue.forget(key);
+            if let Some(context) = context {
+                context.event(EventType::Warning, error.reason(), text.clone());
+                let mark = Mark::Degraded { reason: error.reason(), message: &text };
+                self.mark(key, context, mark).await;
+            }
+            return Conclusion { ending: Ending::Terminal(text), next: None };
+        }
+        self.shared.memories.with(key, |memory| memory.conflicts = 0);
+        let delay = self.queue.add_rate_limited(key.clone());
+        tracing::warn!(error = text, ?delay, "failed");
+        Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }
+    }
+
+    async fn went_well(
+        &self,
+        key: &Key,
+        outcome: Outcome,
+        context: Option<&Context<K>>,
+    ) -> Conclusion {
+        self.queue.forget(key);
+        self.shared.memories.with(key, |memory| memory.conflicts = 0);
+        if let Some(context) = context {
+            self.mark(key, context, Mark::Well).await;
+        }
+        let delay = match outcome {
+            Outcome::Done => None,
+            Outcome::Requeue => {
+                self.queue.add(key.clone(), Trigger::Requeued);
+                None
+            }
+            Outcome::RequeueAfter(delay) => Some(delay),
+            Outcome::RequeueAt(time) => Some(time_until(time, self.shared.env.now())),
+        };
+        match delay {
+            Some(Duration::ZERO) => self.queue.add(key.clone(), Trigger::Timer),
+            Some(delay) => self.queue.add_after(key.clone(), delay),
+            None => {}
+        }
+        let next = match outcome {
+            Outcome::Requeue => Some(Duration::ZERO),
+            _ => delay,
+        };
+        Conclusion { ending: Ending::Ok(outcome), next: next.map(|delay| self.after(delay)) }
+    }
+
+    /// Says in the primary's conditions how it went. The best that can be done: a failure to write
+    /// it changes nothing about the outcome, and the write itself does not wake the key.
+    async fn mark(&self, key: &Key, context: &Context<K>, mark: Mark<'_>) {
+        if !context.needs_mark(mark) {
+            return;
+        }
+        let memories = &self.shared.memories;
+        let from = context.primary().meta().resource_version.clone().unwrap_or_default();
+        memories.with(key, |memory| memory.begin_own_step(from));
+        let written = self.shared.env.timeout(MARK_LIMIT, context.mark(mark)).await;
+        let revision = match written {
+            Ok(Ok(revision)) => revision,
+            Ok(Err(error)) => {
+                tracing::debug!(error = error.chain(), "condition not written");
+                None
+            }
+            Err(elapsed) => {
+                tracing::debug!(%elapsed, "condition not written");
+                None
+            }
+        };
+        let held = memories.with(key, |memory| memory.end_own_step(revision));
+        if let Some(trigger) = held {
+            self.queue.add(key.clone(), trigger);
+        }
+    }
+
+    fn after(&self, delay: Duration) -> Timestamp {
+        self.shared.env.now().saturating_add(delay).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl<K> Clone for Worker<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            primaries: self.primaries.clone(),
+            queue: self.queue.clone(),
+            reconcile: self.reconcile.clone(),
+            journal: self.journal.clone(),
+            timeout: self.timeout,
+        }
+    }
+}
+
+/// How long until `time`; nothing when it has passed.
+fn time_until(time: Timestamp, now: Timestamp) -> Duration {
+    let left: SignedDuration = time.duration_since(now);
+    Duration::try_from(left).unwrap_or_default()
+}
+
+/// Whether the API said that the primary itself is gone: that is not an error.
+fn is_about_missing_primary<K: Object>(error: &Error, key: &Key) -> bool {
+    let Error::Api(kube::Error::Api(status)) = error else { return false };
+    let Some(details) = status.details.as_ref().filter(|_| status.code == 404) else {
+        return false;
+    };
+    let kind = Kind::of::<K>();
+    details.name == *key.name
+        && details.group == kind.group()
+        && (details.kind == kind.plural() || details.kind == kind.kind())
+}

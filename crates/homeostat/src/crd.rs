@@ -1,0 +1,74 @@
+//! Installs custom resource definitions: applies one and waits until the API serves it.
+
+use futures::TryStreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
+
+use crate::error::{Error, Result};
+
+/// The field manager that owns what [`install`] applies.
+const MANAGER: &str = "homeostat";
+
+/// Applies the definition of `K` and returns once it is established.
+///
+/// # Errors
+/// The API refuses the definition (somebody may not, or another definition has its names), or the
+/// connection fails. Nothing is retried here.
+pub async fn install<K: CustomResourceExt>(client: &kube::Client) -> Result<()> {
+    apply(client, K::crd()).await
+}
+
+/// Applies `definition` and returns once it is established.
+///
+/// # Errors
+/// As [`install`].
+pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = definition.metadata.name.clone().unwrap_or_default();
+    let params = PatchParams::apply(MANAGER).force();
+    let mut current = api.patch(&name, &params, &Patch::Apply(&definition)).await?;
+    loop {
+        if established(&current)? {
+            tracing::debug!(definition = name, "served");
+            return Ok(());
+        }
+        let revision = current.metadata.resource_version.clone().unwrap_or_default();
+        match next_change(&api, &name, &revision).await? {
+            Some(changed) => current = changed,
+            // The watch ended without a change (its time was up, or its start is too old).
+            None => current = api.get(&name).await?,
+        }
+    }
+}
+
+async fn next_change(
+    api: &Api<CustomResourceDefinition>,
+    name: &str,
+    revision: &str,
+) -> Result<Option<CustomResourceDefinition>> {
+    let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(api.watch(&params, revision).await?);
+    while let Some(event) = events.try_next().await? {
+        match event {
+            WatchEvent::Added(changed) | WatchEvent::Modified(changed) => return Ok(Some(changed)),
+            WatchEvent::Deleted(_) => {
+                return Err(Error::transient(format!("definition {name} was deleted")));
+            }
+            WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(_) => break,
+        }
+    }
+    Ok(None)
+}
+
+fn established(definition: &CustomResourceDefinition) -> Result<bool> {
+    let conditions = definition.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let status_of =
+        |type_: &str| conditions.into_iter().flatten().find(|condition| condition.type_ == type_);
+    if let Some(refused) = status_of("NamesAccepted").filter(|c| c.status == "False") {
+        let message = refused.message.clone().unwrap_or_default();
+        return Err(Error::terminal(format!("definition not accepted: {message}")));
+    }
+    Ok(status_of("Established").is_some_and(|condition| condition.status == "True"))
+}

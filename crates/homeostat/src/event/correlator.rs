@@ -1,0 +1,182 @@
+//! Which notes become events: repeats are one series, a chatty object is held back.
+//!
+//! Pure: a note and a time in, what to send out. It knows nothing of the API.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{EventType, Note};
+
+/// Repeats further apart than this are a new event.
+const SERIES_IDLE: Duration = Duration::from_secs(6 * 60);
+/// How many writes an object may cause at once.
+const BURST: u32 = 25;
+/// One more write is allowed after this long.
+const REFILL: Duration = Duration::from_secs(5 * 60);
+/// How many objects and how many series are remembered; the longest unused go first.
+const REMEMBERED: usize = 4096;
+
+/// What makes two notes the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    controller: String,
+    object: Subject,
+    kind: EventType,
+    reason: String,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Subject(Option<String>, Option<String>, Option<String>, Option<String>);
+
+#[derive(Debug)]
+struct Series {
+    name: String,
+    count: i32,
+    last: Timestamp,
+    sent: i32,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: u32,
+    refilled: Timestamp,
+}
+
+/// What to do with a note.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Write a new event of that name.
+    Create { name: String },
+    /// It happened before: the event of that name has been seen `count` times.
+    Repeat { name: String, count: i32 },
+    /// Nothing is written now: the object has been too chatty.
+    Hold,
+}
+
+/// What has been written lately.
+#[derive(Debug, Default)]
+pub(super) struct Correlator {
+    series: BTreeMap<Identity, Series>,
+    buckets: BTreeMap<Subject, Bucket>,
+}
+
+impl Correlator {
+    /// Decides about `note`; `name` is the name a new event would get.
+    pub(super) fn observe(&mut self, note: &Note, name: String, now: Timestamp) -> Action {
+        let regarding = &note.regarding;
+        let object = Subject(
+            regarding.kind.clone(),
+            regarding.namespace.clone(),
+            regarding.name.clone(),
+            regarding.uid.clone(),
+        );
+        let allowed = self.take_token(&object, now);
+        let identity = Identity {
+            controller: note.controller.clone(),
+            object,
+            kind: note.kind,
+            reason: note.reason.clone(),
+            text: note.text.clone(),
+        };
+        let known = self.series.get_mut(&identity).filter(|s| age(s.last, now) <= SERIES_IDLE);
+        if let Some(series) = known {
+            series.count = series.count.saturating_add(1);
+            series.last = now;
+            if !allowed {
+                return Action::Hold;
+            }
+            series.sent = series.count;
+            return Action::Repeat { name: series.name.clone(), count: series.count };
+        }
+        if !allowed {
+            return Action::Hold;
+        }
+        self.series.insert(identity, Series { name: name.clone(), count: 1, last: now, sent: 1 });
+        forget_oldest(&mut self.series, |series| series.last);
+        Action::Create { name }
+    }
+
+    /// The series that were seen more often than was written: name, count and last time of each.
+    pub(super) fn unsent(&mut self) -> Vec<(Option<String>, String, i32, Timestamp)> {
+        let behind = self.series.iter_mut().filter(|(_, series)| series.sent < series.count);
+        behind
+            .map(|(identity, series)| {
+                series.sent = series.count;
+                (identity.object.1.clone(), series.name.clone(), series.count, series.last)
+            })
+            .collect()
+    }
+
+    fn take_token(&mut self, object: &Subject, now: Timestamp) -> bool {
+        let full = || Bucket { tokens: BURST, refilled: now };
+        let bucket = self.buckets.entry(object.clone()).or_insert_with(full);
+        let earned = age(bucket.refilled, now).as_secs() / REFILL.as_secs();
+        if earned > 0 {
+            let tokens = u64::from(bucket.tokens) + earned;
+            bucket.tokens = u32::try_from(tokens).unwrap_or(BURST).min(BURST);
+            bucket.refilled = now;
+        }
+        let allowed = bucket.tokens > 0;
+        bucket.tokens = bucket.tokens.saturating_sub(1);
+        forget_oldest(&mut self.buckets, |bucket| bucket.refilled);
+        allowed
+    }
+}
+
+fn age(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(then)).unwrap_or_default()
+}
+
+fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, last: impl Fn(&V) -> Timestamp) {
+    if map.len() > REMEMBERED
+        && let Some(oldest) = map.iter().min_by_key(|(_, v)| last(v)).map(|(k, _)| k.clone())
+    {
+        map.remove(&oldest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::*;
+
+    fn note(text: &str) -> Note {
+        Note {
+            controller: "at".to_owned(),
+            regarding: ObjectReference { name: Some("x".to_owned()), ..Default::default() },
+            kind: EventType::Normal,
+            reason: "Started".to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_repeat_is_counted_and_a_late_one_is_new() {
+        let mut correlator = Correlator::default();
+        let mut see = |name: &str, second| correlator.observe(&note("hi"), name.into(), at(second));
+        assert_eq!(see("a", 0), Action::Create { name: "a".into() });
+        assert_eq!(see("b", 1), Action::Repeat { name: "a".into(), count: 2 });
+        assert_eq!(see("c", 1000), Action::Create { name: "c".into() });
+    }
+
+    #[test]
+    fn a_chatty_object_is_held_back_and_its_count_is_not_lost() {
+        let mut correlator = Correlator::default();
+        for _ in 0..25 {
+            assert_ne!(correlator.observe(&note("hi"), "a".into(), at(0)), Action::Hold);
+        }
+        assert_eq!(correlator.observe(&note("hi"), "b".into(), at(1)), Action::Hold);
+        assert_eq!(correlator.observe(&note("new"), "c".into(), at(1)), Action::Hold);
+        assert_eq!(correlator.unsent(), [(None, "a".to_owned(), 26, at(1))]);
+        assert_eq!(correlator.unsent(), []);
+        assert_ne!(correlator.observe(&note("new"), "d".into(), at(301)), Action::Hold);
+    }
+}

@@ -1,0 +1,189 @@
+//! Takes notes at once, writes them later: a bounded queue and one task that talks to the API.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::correlator::{Action, Correlator};
+use super::{EventType, Note};
+use crate::Env;
+
+/// How many notes may wait; more are dropped and counted.
+const QUEUED: usize = 1000;
+/// How often one write is tried before it is dropped and counted.
+const TRIES: u32 = 3;
+/// The limits the API sets, in bytes.
+const NOTE_LIMIT: usize = 1024;
+const WORD_LIMIT: usize = 128;
+
+/// Records events; cheap to clone and never waits.
+///
+/// An event is lost, and counted in [`Recorder::dropped`], when a thousand others wait already or
+/// when the API refuses it.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    notes: mpsc::Sender<Note>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Recorder {
+    /// Notes that something happened to `regarding`. `reason` is one CamelCase word.
+    pub fn record(
+        &self,
+        controller: &str,
+        regarding: ObjectReference,
+        kind: EventType,
+        reason: &str,
+        note: impl Into<String>,
+    ) {
+        let note = Note {
+            controller: controller.to_owned(),
+            regarding,
+            kind,
+            reason: clip(reason, WORD_LIMIT).to_owned(),
+            text: clip(&note.into(), NOTE_LIMIT).to_owned(),
+        };
+        if self.notes.try_send(note).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many events were lost.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn new(client: kube::Client, env: Env) -> (Self, Writer) {
+        let (sender, notes) = mpsc::channel(QUEUED);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let writer = Writer {
+            client,
+            env,
+            notes,
+            dropped: dropped.clone(),
+            correlator: Correlator::default(),
+            sequence: 0,
+        };
+        (Self { notes: sender, dropped }, writer)
+    }
+}
+
+/// The other end: owns the queue and writes until every [`Recorder`] is gone.
+pub(crate) struct Writer {
+    client: kube::Client,
+    env: Env,
+    notes: mpsc::Receiver<Note>,
+    dropped: Arc<AtomicU64>,
+    correlator: Correlator,
+    sequence: u32,
+}
+
+impl Writer {
+    /// Writes notes until `stop` resolves, then what is still queued and the counts held back.
+    pub(crate) async fn run(mut self, stop: impl Future<Output = ()> + Send) {
+        tokio::pin!(stop);
+        loop {
+            let note = tokio::select! {
+                biased;
+                note = self.notes.recv() => note,
+                () = &mut stop => break,
+            };
+            match note {
+                Some(note) => self.write(note).await,
+                None => break,
+            }
+        }
+        self.notes.close();
+        while let Some(note) = self.notes.recv().await {
+            self.write(note).await;
+        }
+        for (namespace, name, count, last) in self.correlator.unsent() {
+            self.repeat(namespace.as_deref(), &name, count, last).await;
+        }
+    }
+
+    async fn write(&mut self, note: Note) {
+        let now = self.env.now();
+        self.sequence = self.sequence.wrapping_add(1);
+        let stem = note.regarding.name.as_deref().unwrap_or("unknown");
+        let name = format!("{stem}.{:x}{:04x}", now.as_microsecond(), self.sequence & 0xffff);
+        match self.correlator.observe(&note, name, now) {
+            Action::Hold => {}
+            Action::Repeat { name, count } => {
+                self.repeat(note.regarding.namespace.as_deref(), &name, count, now).await;
+            }
+            Action::Create { name } => {
+                let event = event(note, name, now, self.env.host());
+                let api = self.api(event.metadata.namespace.as_deref());
+                let params = PostParams::default();
+                self.attempt(|| api.create(&params, &event)).await;
+            }
+        }
+    }
+
+    async fn repeat(&self, namespace: Option<&str>, name: &str, count: i32, last: Timestamp) {
+        let series = json!({ "series": { "count": count, "lastObservedTime": MicroTime(last) } });
+        let (api, params, patch) =
+            (self.api(namespace), PatchParams::default(), Patch::Merge(&series));
+        self.attempt(|| api.patch(name, &params, &patch)).await;
+    }
+
+    /// Events of cluster-scoped objects live in `default`.
+    fn api(&self, namespace: Option<&str>) -> Api<Event> {
+        Api::namespaced(self.client.clone(), namespace.unwrap_or("default"))
+    }
+
+    async fn attempt<F, T>(&self, mut send: impl FnMut() -> F)
+    where
+        F: Future<Output = kube::Result<T>>,
+    {
+        for tried in 1..=TRIES {
+            match send().await {
+                Ok(_) => return,
+                // The API understood and said no: trying again would not help.
+                Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
+                    tracing::debug!(%status, "event refused");
+                    break;
+                }
+                Err(error) => tracing::debug!(%error, tried, "event not written"),
+            }
+            if tried < TRIES {
+                self.env.sleep(Duration::from_secs(1)).await;
+            }
+        }
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn event(note: Note, name: String, now: Timestamp, host: &str) -> Event {
+    let instance = format!("{}-{host}", note.controller);
+    let mut event = Event {
+        action: Some(note.reason.clone()),
+        event_time: Some(MicroTime(now)),
+        note: Some(note.text),
+        reason: Some(note.reason),
+        reporting_instance: Some(clip(&instance, WORD_LIMIT).to_owned()),
+        reporting_controller: Some(note.controller),
+        type_: Some(note.kind.as_str().to_owned()),
+        ..Event::default()
+    };
+    event.metadata.name = Some(name);
+    let namespace = note.regarding.namespace.as_deref().unwrap_or("default");
+    event.metadata.namespace = Some(namespace.to_owned());
+    event.regarding = Some(note.regarding);
+    event
+}
+
+/// The longest prefix of at most `limit` bytes that is whole characters.
+fn clip(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}

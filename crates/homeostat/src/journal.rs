@@ -1,0 +1,231 @@
+//! The journal: every reconcile with its cause, its writes and what it asked for next.
+//!
+//! A bounded ring in memory plus a live feed. It keeps no file and never slows a reconcile down:
+//! when the ring is full the oldest record goes, and a subscriber that falls behind is told how
+//! many records it missed. One record is one line of text, and on virtual time two runs with the
+//! same seed give the same lines.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+
+use crate::context::Change;
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::outcome::Outcome;
+use crate::trigger::Trigger;
+
+/// How many records a journal keeps unless told otherwise.
+const CAPACITY: usize = 4096;
+
+/// One reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// When it began.
+    pub time: Timestamp,
+    /// How long it took; not part of the text.
+    pub took: Duration,
+    /// The controller.
+    pub controller: Arc<str>,
+    /// The object.
+    pub key: Key,
+    /// Why it ran.
+    pub triggers: Vec<Trigger>,
+    /// What it wrote, in order; writes that changed nothing are here too.
+    pub writes: Vec<Write>,
+    /// How it ended.
+    pub result: Ending,
+    /// When the key runs again without an event; `None` when only an event wakes it.
+    pub next: Option<Timestamp>,
+}
+
+/// One write of a reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// `apply`, `create`, `delete`, `patch`, `status` or `finalizer`.
+    pub verb: &'static str,
+    /// The kind of the object written.
+    pub kind: Kind,
+    /// The object written.
+    pub key: Key,
+    /// What it changed.
+    pub change: Change,
+}
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It went well.
+    Ok(Outcome),
+    /// A conflict or a stale cache: tried again quickly, not a failure.
+    Conflict(String),
+    /// A failure that is tried again with backoff.
+    Failed(String),
+    /// A failure that waits for the object to change.
+    Terminal(String),
+}
+
+/// The records of one manager; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    ring: Arc<Mutex<Ring>>,
+    feed: broadcast::Sender<Arc<Record>>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    records: VecDeque<Arc<Record>>,
+    capacity: usize,
+    total: u64,
+}
+
+impl Journal {
+    /// A journal that keeps the last `capacity` records; at least one.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.max(1);
+        let ring = Ring { records: VecDeque::new(), capacity, total: 0 };
+        Self {
+            ring: Arc::new(Mutex::new(ring)),
+            feed: broadcast::channel(capacity.min(CAPACITY)).0,
+        }
+    }
+
+    /// The records still kept, oldest first.
+    #[must_use]
+    pub fn records(&self) -> Vec<Arc<Record>> {
+        self.lock().records.iter().cloned().collect()
+    }
+
+    /// How many records were written in all, those that are gone included.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.lock().total
+    }
+
+    /// A feed of the records from now on; one that reads too slowly gets `Lagged` with a count.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.feed.subscribe()
+    }
+
+    pub(crate) fn write(&self, record: Record) {
+        let record = Arc::new(record);
+        let mut ring = self.lock();
+        if ring.records.len() == ring.capacity {
+            ring.records.pop_front();
+        }
+        ring.total += 1;
+        ring.records.push_back(record.clone());
+        // Sent under the lock, so that the feed has the order of the ring. No subscriber is fine.
+        let _ = self.feed.send(record);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+/// One line per record, oldest first.
+impl fmt::Display for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.records().iter().try_for_each(|record| writeln!(f, "{record}"))
+    }
+}
+
+/// `time controller key [triggers] write; write -> ending (next time)`.
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} [", self.time, self.controller, self.key)?;
+        for (index, trigger) in self.triggers.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{trigger}")?;
+        }
+        f.write_str("]")?;
+        for (index, write) in self.writes.iter().enumerate() {
+            let separator = if index == 0 { " " } else { "; " };
+            write!(f, "{separator}{write}")?;
+        }
+        write!(f, " -> {}", self.result)?;
+        match self.next {
+            Some(next) => write!(f, " (next {next})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} {}", self.verb, self.kind, self.key, self.change)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An error may span lines; a record may not.
+        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self {
+            Self::Ok(outcome) => outcome.fmt(f),
+            Self::Conflict(error) => write!(f, "conflict: {}", line(error)),
+            Self::Failed(error) => write!(f, "failed: {}", line(error)),
+            Self::Terminal(error) => write!(f, "terminal: {}", line(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(name: &str) -> Record {
+        Record {
+            time: Timestamp::UNIX_EPOCH,
+            took: Duration::ZERO,
+            controller: Arc::from("at"),
+            key: Key::namespaced("default", name),
+            triggers: vec![Trigger::Initial, Trigger::Timer],
+            writes: vec![Write {
+                verb: "create",
+                kind: Kind::new("", "v1", "Pod", "pods", true),
+                key: Key::namespaced("default", "x-pod"),
+                change: Change::Created,
+            }],
+            result: Ending::Failed("one\n  two".to_owned()),
+            next: Some(Timestamp::UNIX_EPOCH),
+        }
+    }
+
+    #[test]
+    fn a_record_is_one_line() {
+        assert_eq!(
+            record("x").to_string(),
+            "1970-01-01T00:00:00Z at default/x [initial, timer] create Pod default/x-pod created \
+             -> failed: one two (next 1970-01-01T00:00:00Z)"
+        );
+    }
+
+    #[test]
+    fn a_full_journal_forgets_the_oldest() {
+        let journal = Journal::with_capacity(2);
+        let mut feed = journal.subscribe();
+        for name in ["a", "b", "c"] {
+            journal.write(record(name));
+        }
+        let names: Vec<_> = journal.records().iter().map(|r| r.key.name.to_string()).collect();
+        assert_eq!(
+            (names.as_slice(), journal.total()),
+            (["b", "c"].map(String::from).as_slice(), 3)
+        );
+        assert!(matches!(feed.try_recv(), Err(broadcast::error::TryRecvError::Lagged(1))));
+    }
+}

@@ -1,0 +1,173 @@
+//! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
+//!
+//! Starting: definitions, event writer, sources, then workers as soon as their caches are in sync.
+//! Stopping: intake, running reconciles (within the grace), caches, events. A kind that is missing
+//! or forbidden holds back only the controllers that need it.
+
+mod running;
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Env;
+use crate::cache::Caches;
+use crate::controller::{Controller, Launch};
+use crate::error::{Error, Result};
+use crate::journal::Journal;
+use crate::kind::Object;
+
+pub use running::Running;
+
+/// Several controllers over one client and one set of caches.
+pub struct Manager {
+    client: kube::Client,
+    env: Env,
+    caches: Caches,
+    journal: Journal,
+    definitions: Vec<CustomResourceDefinition>,
+    controllers: Vec<Box<dyn Launch>>,
+    grace: Duration,
+}
+
+impl Manager {
+    /// A manager for the cluster that `$KUBECONFIG`, `~/.kube/config` or the Pod's service account
+    /// names.
+    ///
+    /// # Errors
+    /// When none of them is there or can be read. Nothing is connected yet.
+    pub async fn from_env() -> Result<Self> {
+        let config = kube::Config::infer().await.map_err(Error::transient)?;
+        Self::from_config(config)
+    }
+
+    /// A manager for the current context of a kubeconfig file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or names no usable cluster.
+    pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self> {
+        let file = Kubeconfig::read_from(path).map_err(Error::transient)?;
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+        Self::from_config(config.map_err(Error::transient)?)
+    }
+
+    fn from_config(config: kube::Config) -> Result<Self> {
+        Ok(Self::new(kube::Client::try_from(config)?, Env::system()))
+    }
+
+    /// A manager on that client and environment.
+    #[must_use]
+    pub fn new(client: kube::Client, env: Env) -> Self {
+        Self {
+            caches: Caches::new(client.clone(), env.clone()),
+            client,
+            env,
+            journal: Journal::default(),
+            definitions: Vec::new(),
+            controllers: Vec::new(),
+            grace: Duration::from_secs(30),
+        }
+    }
+
+    /// Adds a controller. Two of the same name are an error at the start.
+    #[must_use]
+    pub fn with<K: Object>(mut self, controller: Controller<K>) -> Self {
+        self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Installs the definition of `K` at the start, before any cache is filled.
+    #[must_use]
+    pub fn with_crd<K: CustomResourceExt>(mut self) -> Self {
+        self.definitions.push(K::crd());
+        self
+    }
+
+    /// How long a stop waits for running reconciles; 30 s by default.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The journal of all its controllers.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.journal.clone()
+    }
+
+    /// The caches that its controllers share.
+    #[must_use]
+    pub fn caches(&self) -> Caches {
+        self.caches.clone()
+    }
+
+    /// The client.
+    #[must_use]
+    pub fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// The environment.
+    #[must_use]
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Runs until SIGINT or SIGTERM, then stops in order.
+    ///
+    /// # Errors
+    /// As [`Self::start`] and [`Running::stop`].
+    pub async fn run(self) -> Result<()> {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::transient)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(Error::transient)?;
+        self.run_until(async move {
+            tokio::select! {
+                biased;
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        })
+        .await
+    }
+
+    /// Runs until `end` resolves, then stops in order. An end that comes during the start stops
+    /// at once.
+    ///
+    /// # Errors
+    /// As [`Self::start`] and [`Running::stop`].
+    pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
+        tokio::pin!(end);
+        let running = tokio::select! {
+            biased;
+            () = &mut end => return Ok(()),
+            running = self.start() => running?,
+        };
+        end.await;
+        running.stop().await
+    }
+
+    /// Starts everything and returns when all caches are in sync.
+    ///
+    /// A source that does not work (no such kind, no permission, no server) is logged, tried again
+    /// in the background and not waited for; its controller begins once the source works.
+    ///
+    /// # Errors
+    /// When a definition cannot be installed or two controllers have the same name.
+    pub async fn start(self) -> Result<Running> {
+        running::start(self).await
+    }
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let controllers: Vec<&str> = self.controllers.iter().map(|c| c.name()).collect();
+        f.debug_struct("Manager").field("controllers", &controllers).finish_non_exhaustive()
+    }
+}

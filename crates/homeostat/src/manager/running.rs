@@ -1,0 +1,168 @@
+//! A started manager, and the order in which it stops.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Manager;
+use crate::Env;
+use crate::cache::{Caches, SourceState};
+use crate::controller::{Launched, World};
+use crate::crd;
+use crate::error::{Error, Result};
+use crate::event::Recorder;
+use crate::journal::Journal;
+
+/// How long a stop waits for events to be written.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// A started manager; dropping it stops everything at once, [`Running::stop`] does so in order.
+#[derive(Debug)]
+pub struct Running {
+    env: Env,
+    journal: Journal,
+    caches: Caches,
+    recorder: Recorder,
+    controllers: Vec<Launched>,
+    grace: Duration,
+    /// Ends workers that still wait for their caches.
+    stop: DropGuard,
+    /// Ends the event writer.
+    close_events: DropGuard,
+    events: JoinHandle<()>,
+    /// Ends the caches, whose handlers may hold each other.
+    _end_caches: EndCaches,
+}
+
+#[derive(Debug)]
+struct EndCaches(Caches);
+
+impl Drop for EndCaches {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+pub(super) async fn start(manager: Manager) -> Result<Running> {
+    let Manager { client, env, caches, journal, definitions, controllers, grace } = manager;
+    let mut names = BTreeSet::new();
+    if let Some(twice) = controllers.iter().find(|one| !names.insert(one.name().to_owned())) {
+        let name = twice.name();
+        return Err(Error::terminal(format!(
+            "two controllers are named `{name}`; give one another name with Controller::named"
+        )));
+    }
+    for definition in definitions {
+        crd::apply(&client, definition).await?;
+    }
+
+    let (recorder, writer) = Recorder::new(client.clone(), env.clone());
+    let close_events = CancellationToken::new();
+    let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
+    let stop = CancellationToken::new();
+    let world = World {
+        client,
+        env: env.clone(),
+        caches: caches.clone(),
+        recorder: recorder.clone(),
+        journal: journal.clone(),
+        stop: stop.clone(),
+    };
+    let controllers: Vec<Launched> =
+        controllers.into_iter().map(|controller| controller.launch(&world)).collect();
+    let running = Running {
+        _end_caches: EndCaches(caches.clone()),
+        env,
+        journal,
+        caches,
+        recorder,
+        controllers,
+        grace,
+        stop: stop.drop_guard(),
+        close_events: close_events.drop_guard(),
+        events,
+    };
+    for Launched { name, informers, .. } in &running.controllers {
+        for informer in informers {
+            let decided = |state: &SourceState| {
+                matches!(state, SourceState::Synced | SourceState::Pending(_))
+            };
+            if let SourceState::Pending(why) = informer.wait_for_state(decided).await {
+                tracing::warn!(controller = %name, why, "waiting for a source");
+            }
+        }
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// The journal of all its controllers.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.journal.clone()
+    }
+
+    /// The caches that its controllers share.
+    #[must_use]
+    pub fn caches(&self) -> Caches {
+        self.caches.clone()
+    }
+
+    /// The recorder of events.
+    #[must_use]
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// The sources that do not work at the moment, each with the reason.
+    #[must_use]
+    pub fn pending(&self) -> Vec<String> {
+        let states = self.caches.informers().into_iter().map(|informer| informer.state());
+        states
+            .filter_map(|state| match state {
+                SourceState::Pending(why) => Some(why),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Stops intake, lets running reconciles finish within the grace, flushes events.
+    ///
+    /// # Errors
+    /// When reconciles had to be dropped because they did not finish in time; everything is
+    /// stopped all the same.
+    pub async fn stop(self) -> Result<()> {
+        drop(self.stop);
+        let mut controllers = self.controllers;
+        for controller in &controllers {
+            controller.queue.shut_down_now();
+        }
+        let finish = async {
+            for controller in &mut controllers {
+                while controller.workers.join_next().await.is_some() {}
+            }
+        };
+        let in_time = self.env.timeout(self.grace, finish).await;
+        let late: Vec<String> = controllers
+            .iter()
+            .filter(|controller| !controller.workers.is_empty())
+            .map(|controller| controller.name.to_string())
+            .collect();
+        drop(controllers);
+        self.caches.stop();
+        drop(self.close_events);
+        if self.env.timeout(FLUSH, self.events).await.is_err() {
+            tracing::warn!("events were not written in time");
+        }
+        match in_time {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::transient(format!(
+                "reconciles of {} did not finish within {:?} and were dropped",
+                late.join(", "),
+                self.grace
+            ))),
+        }
+    }
+}
