@@ -1,0 +1,182 @@
+//! StatefulSets: Pods with a name, a number and a disk of their own.
+//!
+//! [`ordinal`] makes Pods and claims, [`revision`] keeps the history of templates, [`plan`]
+//! decides the one next step; this file carries it out and reports.
+
+mod ordinal;
+mod plan;
+mod revision;
+
+use std::sync::Arc;
+
+use homeostat::context::EventType;
+use homeostat::kube::ResourceExt;
+use homeostat::{Context, Controller, Error, Key, Outcome, Result};
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use serde_json::{Map, json};
+
+use crate::selector::Interest;
+use crate::{claim, pod, write};
+
+use self::plan::{Action, Observed};
+use self::revision::Revisions;
+
+/// The controller.
+pub(crate) fn controller() -> Controller<StatefulSet> {
+    let interest = Interest::default();
+    let orphans = interest.clone();
+    Controller::new(move |set, ctx| reconcile(set, ctx, interest.clone()))
+        .named("statefulset-controller")
+        .owns::<Pod>()
+        .owns::<ControllerRevision>()
+        .reads::<PersistentVolumeClaim>()
+        .watches::<Pod>(move |pod| {
+            let meta = &pod.metadata;
+            if meta.owner_references.iter().flatten().any(|r| r.controller == Some(true)) {
+                return Vec::new();
+            }
+            orphans.matching(meta.namespace.as_deref(), meta.labels.as_ref())
+        })
+}
+
+async fn reconcile(
+    set: Arc<StatefulSet>,
+    ctx: Context<StatefulSet>,
+    interest: Interest,
+) -> Result<Outcome> {
+    let Some(spec) = &set.spec else { return Ok(Outcome::Done) };
+    interest.record(ctx.key(), &spec.selector);
+    let Some(revisions) = revisions(&set, &ctx).await? else { return Ok(Outcome::Requeue) };
+    let mut failure = None;
+    if set.metadata.deletion_timestamp.is_none() {
+        let pods = pods_of(&set, &ctx).await?;
+        let observed = Observed { set: &set, spec, revisions: &revisions, pods: &pods };
+        for action in plan::plan(&observed, ctx.now()) {
+            if let Err(error) = carry_out(&set, &ctx, &revisions, action).await {
+                failure = Some(error);
+                break;
+            }
+        }
+    }
+    // Read again: what was written above is counted below, and the next reconcile sees it too.
+    let pods = pods_of(&set, &ctx).await?;
+    let observed = Observed { set: &set, spec, revisions: &revisions, pods: &pods };
+    let status = plan::status(&observed, ctx.now());
+    trim_history(&set, &ctx, &revisions, &status, &pods).await?;
+    write::status(ctx.client(), set.as_ref(), set.status.as_ref(), &status, Map::new()).await?;
+    match failure {
+        Some(error) => Err(error),
+        None => {
+            let ready = pods.iter().map(AsRef::as_ref);
+            Ok(pod::next_availability(ready, spec.min_ready_seconds, ctx.now())
+                .map_or(Outcome::Done, Outcome::RequeueAt))
+        }
+    }
+}
+
+async fn pods_of(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Vec<Arc<Pod>>> {
+    let Some(spec) = &set.spec else { return Ok(Vec::new()) };
+    let is_member = |pod: &Pod| ordinal::of(set, pod).is_some();
+    let mut pods = claim::claim(set, ctx, &spec.selector, is_member).await?;
+    pods.retain(|pod| is_member(pod));
+    Ok(pods)
+}
+
+/// The history, with the revision of the current template made or moved to its head; `None` when
+/// a hash collision was counted and the reconcile has to start over.
+async fn revisions(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Option<Revisions>> {
+    let owned = ctx.owned::<ControllerRevision>().await?;
+    let mut revisions = Revisions::sort(owned, set);
+    if set.metadata.deletion_timestamp.is_some() {
+        return Ok(Some(revisions));
+    }
+    match revision::step(&revisions, set) {
+        revision::Step::Keep => {}
+        revision::Step::Move { name, number } => {
+            let key = Key { name: name.into(), ..ctx.key().clone() };
+            let moved = ctx.merge_patch(&key, &json!({ "revision": number })).await?;
+            revisions.set_update(moved);
+        }
+        revision::Step::Create(desired) => {
+            let data = desired.data.clone();
+            match ctx.create(*desired).await {
+                Ok(created) if created.data == data => revisions.set_update(created),
+                Ok(_) | Err(Error::NotOurs { .. }) => {
+                    let mut status = set.status.clone().unwrap_or_default();
+                    status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+                    write::status(ctx.client(), set, set.status.as_ref(), &status, Map::new())
+                        .await?;
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(Some(revisions))
+}
+
+async fn carry_out(
+    set: &StatefulSet,
+    ctx: &Context<StatefulSet>,
+    revisions: &Revisions,
+    action: Action<'_>,
+) -> Result<()> {
+    let owner = set.name_any();
+    match action {
+        Action::Create { ordinal, revision } => {
+            let Some(template) = revisions.template(&revision, set) else { return Ok(()) };
+            for claim in ordinal::claims(set, ordinal) {
+                make_claim(set, ctx, claim).await?;
+            }
+            let pod = ordinal::pod(set, &template, ordinal, &revision);
+            let name = pod.name_any();
+            ctx.create(pod).await.inspect_err(|error| {
+                let note =
+                    format!("create Pod {name} in StatefulSet {owner} failed error: {error}");
+                ctx.event(EventType::Warning, "FailedCreate", note);
+            })?;
+            let note = format!("create Pod {name} in StatefulSet {owner} successful");
+            ctx.event(EventType::Normal, "SuccessfulCreate", note);
+        }
+        Action::Delete(pod) => {
+            ctx.delete(pod).await?;
+            let note = format!("delete Pod {} in StatefulSet {owner} successful", pod.name_any());
+            ctx.event(EventType::Normal, "SuccessfulDelete", note);
+        }
+    }
+    Ok(())
+}
+
+/// Claims outlive Pods and, by default, the set: they are created once and have no owner unless
+/// the retention policy asks for their removal with the set.
+async fn make_claim(
+    set: &StatefulSet,
+    ctx: &Context<StatefulSet>,
+    claim: PersistentVolumeClaim,
+) -> Result<()> {
+    let name = claim.name_any();
+    if ctx.get::<PersistentVolumeClaim>(&name).await?.is_some() {
+        return Ok(());
+    }
+    let note = if write::create(ctx.client(), set.namespace().as_deref(), &claim).await?.is_some() {
+        format!("create Claim {name} in StatefulSet {} success", set.name_any())
+    } else {
+        return Ok(());
+    };
+    ctx.event(EventType::Normal, "SuccessfulCreate", note);
+    Ok(())
+}
+
+async fn trim_history(
+    set: &StatefulSet,
+    ctx: &Context<StatefulSet>,
+    revisions: &Revisions,
+    status: &StatefulSetStatus,
+    pods: &[Arc<Pod>],
+) -> Result<()> {
+    for stale in revisions.beyond_history(set, status, pods) {
+        ctx.delete(stale.as_ref()).await?;
+    }
+    Ok(())
+}

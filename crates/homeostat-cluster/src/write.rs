@@ -1,0 +1,152 @@
+//! Writes the context has no method for: statuses of built-in kinds, objects without an owner,
+//! deletions with a policy. Each is one request; none waits for a cache.
+
+use homeostat::kube::{self, Client};
+use homeostat::{Error, Key, Kind, Object, Result};
+use http::{Method, Request};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// What a request that may find nothing answers.
+pub(crate) type Found = Option<Value>;
+
+/// Replaces the status of `object` where it differs from what the cache has; fields that are gone
+/// are cleared. `metadata` is merged beside it (the uid guards against a namesake).
+pub(crate) async fn status<K: Object, S: Serialize + PartialEq>(
+    client: &Client,
+    object: &K,
+    old: Option<&S>,
+    new: &S,
+    mut metadata: Map<String, Value>,
+) -> Result<bool> {
+    if old == Some(new) && metadata.is_empty() {
+        return Ok(false);
+    }
+    let mut status = to_value(new)?;
+    if let (Some(fields), Some(Value::Object(before))) =
+        (status.as_object_mut(), old.map(to_value).transpose()?)
+    {
+        for gone in before.keys() {
+            if !fields.contains_key(gone) {
+                fields.insert(gone.clone(), Value::Null);
+            }
+        }
+    }
+    metadata.insert("uid".into(), json!(object.meta().uid));
+    let body = json!({"metadata": metadata, "status": status});
+    patch(client, &Kind::of::<K>(), &Key::of(object), Some("status"), &body).await?;
+    Ok(true)
+}
+
+/// JSON merge patch; `None` when the object is gone.
+pub(crate) async fn patch(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    subresource: Option<&str>,
+    body: &Value,
+) -> Result<Found> {
+    let path = path(kind, key, subresource);
+    send(client, Method::PATCH, &path, "application/merge-patch+json", body).await
+}
+
+/// Creates an object in `namespace`; `None` when it exists already.
+pub(crate) async fn create<K: Object>(
+    client: &Client,
+    namespace: Option<&str>,
+    object: &K,
+) -> Result<Found> {
+    let path = Kind::of::<K>().path(namespace);
+    let body = to_value(object)?;
+    match send(client, Method::POST, &path, "application/json", &body).await {
+        Err(Error::Api(kube::Error::Api(status))) if status.reason == "AlreadyExists" => Ok(None),
+        other => other,
+    }
+}
+
+/// Posts to a subresource such as `binding`.
+pub(crate) async fn post(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    subresource: &str,
+    body: &Value,
+) -> Result<Found> {
+    let path = path(kind, key, Some(subresource));
+    send(client, Method::POST, &path, "application/json", body).await
+}
+
+/// Replaces an object through a subresource such as `finalize`.
+pub(crate) async fn put(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    subresource: &str,
+    body: &Value,
+) -> Result<Found> {
+    let path = path(kind, key, Some(subresource));
+    send(client, Method::PUT, &path, "application/json", body).await
+}
+
+/// Deletes the object of that uid with a propagation policy (`Background`, `Foreground`,
+/// `Orphan`); `false` when it is gone, or a namesake has its place.
+pub(crate) async fn delete(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    uid: &str,
+    policy: &str,
+) -> Result<bool> {
+    let options = json!({
+        "kind": "DeleteOptions", "apiVersion": "v1",
+        "propagationPolicy": policy, "preconditions": {"uid": uid},
+    });
+    let path = path(kind, key, None);
+    match send(client, Method::DELETE, &path, "application/json", &options).await {
+        Err(Error::Api(kube::Error::Api(status))) if status.code == 409 => Ok(false),
+        other => Ok(other?.is_some()),
+    }
+}
+
+/// The object as the API has it now; `None` when there is none.
+pub(crate) async fn read(client: &Client, kind: &Kind, key: &Key) -> Result<Found> {
+    send(client, Method::GET, &path(kind, key, None), "application/json", &Value::Null).await
+}
+
+/// Sends one request. Not found is an answer, not an error.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    content: &str,
+    body: &Value,
+) -> Result<Found> {
+    let body = if body.is_null() { Vec::new() } else { encode(body)? };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, content)
+        .body(body)
+        .map_err(Error::terminal)?;
+    match client.request::<Value>(request).await {
+        Ok(value) => Ok(Some(value)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
+    let collection = kind.path(key.namespace.as_deref());
+    match subresource {
+        Some(subresource) => format!("{collection}/{}/{subresource}", key.name),
+        None => format!("{collection}/{}", key.name),
+    }
+}
+
+fn to_value(value: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(value).map_err(Error::terminal)
+}
+
+fn encode(value: &Value) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(Error::terminal)
+}
