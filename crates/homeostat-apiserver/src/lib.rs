@@ -12,6 +12,7 @@ pub mod discovery;
 pub mod field;
 pub mod http;
 pub mod kinds;
+pub mod openapi;
 pub mod patch;
 pub mod registry;
 pub mod schema;

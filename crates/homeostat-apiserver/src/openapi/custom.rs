@@ -1,0 +1,198 @@
+//! The OpenAPI v3 document of one group-version of custom resources.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Documents;
+use super::operations::add_paths;
+use crate::kinds::Kind;
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// Renders the document of the given kinds, which all belong to one group-version. Kinds without
+/// a custom resource definition are left out.
+#[must_use]
+pub fn custom_document(kinds: &[Arc<Kind>]) -> Value {
+    let mut paths = Map::new();
+    let mut types = Map::new();
+    let (meta, prose) = shared_types();
+    for kind in kinds.iter().filter(|kind| kind.custom.is_some()) {
+        let name = type_name(kind);
+        let list_name = format!("{name}List");
+        let reference = |name: &str| format!("#/components/schemas/{name}");
+        add_paths(&mut paths, kind, &reference(&name), &reference(&list_name), &reference(SCALE));
+        types.insert(name.clone(), item(kind, &prose));
+        types.insert(list_name, list(kind, &name, &prose));
+    }
+    types.extend(meta);
+    if kinds.iter().any(|kind| kind.subresource("scale").is_some()) {
+        types.extend(with_dependencies("apis/apps/v1", &[SCALE.to_owned()]));
+    }
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+        "paths": paths,
+        "components": {"schemas": types},
+    })
+}
+
+/// `info.programming-kubernetes.cnat.v1alpha1.At`: the group's words in reverse.
+fn type_name(kind: &Kind) -> String {
+    let group: Vec<&str> = kind.group.rsplit('.').collect();
+    format!("{}.{}.{}", group.join("."), kind.version, kind.kind)
+}
+
+fn item(kind: &Kind, prose: &Value) -> Value {
+    let written = kind.custom.as_ref().map(|custom| &custom.open_api);
+    let mut schema = written.filter(|schema| schema.is_object()).cloned().unwrap_or(json!({}));
+    schema["type"] = json!("object");
+    let said = schema["properties"]["metadata"].take();
+    for name in ["apiVersion", "kind", "metadata"] {
+        schema["properties"][name] = prose[name].clone();
+    }
+    if let Some(description) = said.get("description") {
+        schema["properties"]["metadata"]["description"] = description.clone();
+    }
+    schema["x-kubernetes-group-version-kind"] = gvk(kind, &kind.kind);
+    schema
+}
+
+fn list(kind: &Kind, item: &str, prose: &Value) -> Value {
+    json!({
+        "description": format!("{} is a list of {}", kind.list_kind, kind.kind),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": prose["apiVersion"],
+            "kind": prose["kind"],
+            "metadata": {"allOf": [{"$ref": format!("#/components/schemas/{META}.ListMeta")}]},
+            "items": {
+                "type": "array",
+                "items": {"$ref": format!("#/components/schemas/{item}")},
+            },
+        },
+        "x-kubernetes-group-version-kind": gvk(kind, &kind.list_kind),
+    })
+}
+
+fn gvk(kind: &Kind, name: &str) -> Value {
+    json!([{"group": kind.group, "version": kind.version, "kind": name}])
+}
+
+/// The metadata types every document has, and the schemas of `apiVersion`, `kind` and `metadata`
+/// as built-in kinds publish them.
+fn shared_types() -> (Map<String, Value>, Value) {
+    let path = "apis/scheduling.k8s.io/v1";
+    let roots = ["ObjectMeta", "ListMeta", "DeleteOptions", "Patch", "Status"]
+        .map(|name| format!("{META}.{name}"));
+    let prose = parse(path)["components"]["schemas"]["io.k8s.api.scheduling.v1.PriorityClass"]
+        ["properties"]
+        .take();
+    (with_dependencies(path, &roots), prose)
+}
+
+/// Types of a built-in document and whatever they refer to.
+fn with_dependencies(path: &str, roots: &[String]) -> Map<String, Value> {
+    let document = parse(path);
+    let schemas = &document["components"]["schemas"];
+    let mut todo = roots.to_vec();
+    let mut seen = BTreeSet::new();
+    let mut types = Map::new();
+    while let Some(name) = todo.pop() {
+        if !seen.insert(name.clone()) || schemas[&name].is_null() {
+            continue;
+        }
+        references(&schemas[&name], &mut todo);
+        types.insert(name.clone(), schemas[&name].clone());
+    }
+    types
+}
+
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value.as_str().and_then(|text| text.strip_prefix("#/components/schemas/")) {
+                    Some(name) if key == "$ref" => found.push(name.to_owned()),
+                    _ => references(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+fn parse(path: &str) -> Value {
+    let document = Documents::builtin().document(path);
+    document.and_then(|document| serde_json::from_slice(&document.text()).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{Custom, Strategy, Subresource, builtin};
+
+    fn at() -> Arc<Kind> {
+        let below = |name: &str, group: &str, version: &str, kind: &str| Subresource {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
+        };
+        Arc::new(Kind {
+            group: "cnat.example.info".to_owned(),
+            version: "v1alpha1".to_owned(),
+            kind: "At".to_owned(),
+            list_kind: "AtList".to_owned(),
+            plural: "ats".to_owned(),
+            singular: "at".to_owned(),
+            short_names: vec![],
+            categories: vec![],
+            namespaced: true,
+            verbs: vec![],
+            subresources: vec![
+                below("status", "cnat.example.info", "v1alpha1", "At"),
+                below("scale", "autoscaling", "v1", "Scale"),
+            ],
+            schema: builtin()[0].schema.clone(),
+            strategy: Strategy::default(),
+            custom: Some(Arc::new(Custom {
+                open_api: json!({"type": "object", "properties": {"spec": {"type": "object",
+                    "properties": {"schedule": {"type": "string", "description": "when"}}}}}),
+                ..Custom::default()
+            })),
+        })
+    }
+
+    #[test]
+    fn a_custom_document_has_what_clients_look_for() {
+        let document = custom_document(&[at()]);
+        let schema = &document["components"]["schemas"]["info.example.cnat.v1alpha1.At"];
+        assert_eq!(schema["properties"]["spec"]["properties"]["schedule"]["description"], "when");
+        let gvk = json!({"group": "cnat.example.info", "version": "v1alpha1", "kind": "At"});
+        assert_eq!(schema["x-kubernetes-group-version-kind"], json!([gvk]));
+        let one = "/apis/cnat.example.info/v1alpha1/namespaces/{namespace}/ats/{name}";
+        let patch = &document["paths"][one]["patch"];
+        assert_eq!(patch["x-kubernetes-group-version-kind"], gvk);
+        let parameters = patch["parameters"].as_array().unwrap();
+        assert!(parameters.iter().any(|parameter| parameter["name"] == "fieldValidation"));
+        assert!(document["paths"][format!("{one}/status")]["put"].is_object());
+        assert!(document["paths"]["/apis/cnat.example.info/v1alpha1/ats"]["get"].is_object());
+    }
+
+    #[test]
+    fn every_reference_of_a_custom_document_leads_somewhere() {
+        let document = custom_document(&[at()]);
+        let mut names = Vec::new();
+        references(&document, &mut names);
+        assert!(names.contains(&SCALE.to_owned()) && names.len() > 20);
+        for name in names {
+            assert!(document["components"]["schemas"][&name].is_object(), "{name}");
+        }
+    }
+}
