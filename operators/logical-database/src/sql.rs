@@ -1,0 +1,63 @@
+//! The statements sent to the server. Pure text; names and values are quoted here and only here.
+
+/// A name as SQL wants it: `"a""b"`.
+pub(crate) fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A value as SQL wants it: `'a''b'`. `standard_conforming_strings` is on in every supported server.
+pub(crate) fn literal(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// Makes and marks a role: several statements in one message are one transaction.
+pub(crate) fn create_role(role: &str, password: &str, mark: &str) -> String {
+    let (role, password, mark) = (identifier(role), literal(password), literal(mark));
+    format!("CREATE ROLE {role} LOGIN PASSWORD {password}; COMMENT ON ROLE {role} IS {mark}")
+}
+
+pub(crate) fn alter_role(role: &str, password: &str) -> String {
+    format!("ALTER ROLE {} LOGIN PASSWORD {}", identifier(role), literal(password))
+}
+
+pub(crate) fn create_database(database: &str, owner: &str) -> String {
+    format!("CREATE DATABASE {} OWNER {}", identifier(database), identifier(owner))
+}
+
+pub(crate) fn own_database(database: &str, owner: &str) -> String {
+    format!("ALTER DATABASE {} OWNER TO {}", identifier(database), identifier(owner))
+}
+
+pub(crate) fn mark_database(database: &str, mark: &str) -> String {
+    format!("COMMENT ON DATABASE {} IS {}", identifier(database), literal(mark))
+}
+
+/// `FORCE` ends the sessions that would keep it.
+pub(crate) fn drop_database(database: &str) -> String {
+    format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", identifier(database))
+}
+
+pub(crate) fn drop_role(role: &str) -> String {
+    format!("DROP ROLE IF EXISTS {}", identifier(role))
+}
+
+/// The owner's name and the mark of a database.
+pub(crate) const FIND_DATABASE: &str = "SELECT pg_catalog.pg_get_userbyid(d.datdba)::text, \
+     pg_catalog.shobj_description(d.oid, 'pg_database') \
+     FROM pg_catalog.pg_database d WHERE d.datname = $1";
+
+/// Whether a role can log in, and its mark.
+pub(crate) const FIND_ROLE: &str = "SELECT r.rolcanlogin, \
+     pg_catalog.shobj_description(r.oid, 'pg_authid') \
+     FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_cannot_end_a_name_or_a_value() {
+        assert_eq!(identifier("a\"; DROP TABLE x; --"), "\"a\"\"; DROP TABLE x; --\"");
+        assert_eq!(literal("it's"), "'it''s'");
+    }
+}
