@@ -156,7 +156,7 @@ impl Env {
     pub fn random_alphanumeric(&self, length: usize) -> String {
         const ALPHABET: &[u8; 62] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-        let mut draw = || {
+        let draw = || {
             let index = usize::try_from(self.random_below(62)).unwrap_or_default();
             char::from(ALPHABET[index])
         };

@@ -41,7 +41,7 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
                 "Corrected",
                 format!("the {kind} is as declared again"),
             ),
-            Change::Unchanged => {}
+            Change::Unchanged | Change::Deleted => {}
         }
     }
     ctx.status(status(&database, &stateful_set.object, &host)).await?;

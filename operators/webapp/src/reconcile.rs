@@ -31,7 +31,7 @@ pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome
                 "Corrected",
                 format!("{kind} {} is as declared again", app.name_any()),
             ),
-            Change::Unchanged => {}
+            Change::Unchanged | Change::Deleted => {}
         }
     }
     ctx.status(status(&app, &deployment.object)).await?;
