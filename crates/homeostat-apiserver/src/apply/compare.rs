@@ -130,12 +130,10 @@ fn compare_fields(
     new: Option<&Map<String, Value>>,
     found: &mut Found,
 ) {
-    let empty = Value::Object(Map::new());
     let mut visit = |name: &str, old_value: Option<&Value>, new_value: Option<&Value>| {
         let place = fields.field(name).place;
         // Only below a container that is there: in one that comes or goes, all of it does.
-        let absent =
-            (old.is_some() && new.is_some() && place.is_always_present()).then_some(&empty);
+        let absent = if old.is_some() && new.is_some() { fields.absent(name) } else { None };
         let below = compare(place, old_value.or(absent), new_value.or(absent));
         found.attach(PathElement::field(name), below);
     };

@@ -9,16 +9,16 @@ use super::shape::Place;
 
 /// Removes from `merged` the fields of `last` that nobody in `managed` owns; `applied` is what the
 /// manager owns now. A field stays as long as somebody owns something below it, and a field that was
-/// not applied before is never removed on its own.
+/// not applied before is never removed on its own. Answers with what was removed.
 pub(super) fn prune(
     place: Place<'_>,
     merged: &mut Value,
     last: &FieldSet,
     applied: &FieldSet,
     managed: &Managed,
-) {
+) -> FieldSet {
     if last.is_subset(applied) {
-        return;
+        return FieldSet::default();
     }
     let named = |set: FieldSet| set.with_named_parents(place);
     let fields_of = |value: &Value| named(FieldSet::of_place(place, value));
@@ -36,4 +36,5 @@ pub(super) fn prune(
     // ... and with all that the manager never applied.
     let gone = whole.difference(&fields_of(&kept)).intersection(&last);
     remove(place, merged, &gone);
+    gone
 }

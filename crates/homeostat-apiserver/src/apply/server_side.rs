@@ -8,6 +8,7 @@ use super::managed::{self, Managed, Operation, Owned, Owner, format_time};
 use super::merge::merge;
 use super::ownership;
 use super::prune::prune;
+use super::remove::sweep;
 use super::set::FieldSet;
 use super::shape::Place;
 use super::{ApplyError, Manager, last_applied};
@@ -98,9 +99,9 @@ impl Attempt<'_> {
             time: last.as_ref().and_then(|last| last.time.clone()),
         };
         managed.insert(applier.clone(), owned.clone());
-        if let Some(last) = &last {
-            prune(self.place, &mut object, &last.fields, &owned.fields, &managed);
-        }
+        let gone = last.map_or_else(FieldSet::default, |last| {
+            prune(self.place, &mut object, &last.fields, &owned.fields, &managed)
+        });
 
         let changes = Changes::between(self.place, self.live, &object).without(self.reset);
         self.settle(&mut managed, &applier, &changes, force)?;
@@ -108,6 +109,7 @@ impl Attempt<'_> {
         if !same(self.live, &object) {
             owned.time = Some(time.to_owned());
         }
+        sweep(self.place, &mut object, &gone);
         managed.remove(&applier);
         if !owned.fields.is_empty() {
             managed.insert(applier, owned);
@@ -137,31 +139,29 @@ fn check_request(config: &Value, manager: &Manager<'_>) -> Result<(), ApplyError
     if !config.is_object() {
         return Err(ApplyError::Invalid("the applied configuration is not an object".to_owned()));
     }
-    if let Some(version) = config.get("apiVersion").and_then(Value::as_str)
-        && version != manager.api_version
-    {
-        return Err(ApplyError::Invalid(format!(
-            "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-            manager.api_version
-        )));
+    if config.get("apiVersion").is_some_and(|version| version != manager.api_version) {
+        return Err(ApplyError::Invalid(format!("invalid object type: {}", type_of(config))));
     }
-    if managed::entries(config)
-        .is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty()))
-    {
+    if managed::entries(config).is_some() {
         return Err(ApplyError::Invalid("metadata.managedFields must be nil".to_owned()));
     }
     Ok(())
 }
 
+/// `apps/v1, Kind=Deployment`; the core group is empty: `/v1, Kind=Pod`.
+fn type_of(config: &Value) -> String {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion");
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={}", text("kind"))
+}
+
 fn untypable(config: &Value, faults: &str) -> ApplyError {
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    let metadata =
-        |name: &str| text(config.get("metadata").and_then(|metadata| metadata.get(name)));
+    let metadata = |name: &str| config.get("metadata")?.get(name)?.as_str();
     ApplyError::Untypable(format!(
-        "failed to create typed patch object ({}/{}; {}, Kind={}): {faults}",
-        metadata("namespace"),
-        metadata("name"),
-        text(config.get("apiVersion")),
-        text(config.get("kind")),
+        "failed to create typed patch object ({}/{}; {}): {faults}",
+        metadata("namespace").unwrap_or_default(),
+        metadata("name").unwrap_or_default(),
+        type_of(config),
     ))
 }

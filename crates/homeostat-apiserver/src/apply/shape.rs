@@ -169,21 +169,34 @@ impl<'a> Place<'a> {
             _ => false,
         }
     }
-
-    /// A struct that is never absent in Kubernetes' own types: not there and empty are the same.
-    pub(super) fn is_always_present(self) -> bool {
-        let Self::Declared { schema, .. } = self else { return false };
-        let node = schema.node();
-        let empty_default =
-            matches!(&node.default, Some(Value::Object(fields)) if fields.is_empty());
-        empty_default && !node.properties.is_empty()
-    }
 }
 
 impl<'a> Fields<'a> {
     /// The field of that name; one that the schema does not know is taken as it comes.
     pub(super) fn field(self, name: &str) -> Field<'a> {
         self.0.declared_field(name).unwrap_or(Field { place: Place::Deduced, named: false })
+    }
+
+    /// What a field that is not there is the same as, when it is never absent in Kubernetes' own
+    /// types: structs by value are `{}`, lists and maps that are always written are `null`.
+    pub(super) fn absent(self, name: &str) -> Option<&'static Value> {
+        static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+        let Place::Declared { schema, .. } = self.0 else { return None };
+        let parent = schema.node();
+        let field = schema.sibling(*parent.properties.get(name)?).node();
+        if parent.name.is_empty() {
+            return None;
+        }
+        let container = matches!(field.ty, Type::Object | Type::Array);
+        if field.ty == Type::Object
+            && !field.properties.is_empty()
+            && field.default.as_ref() == Some(&*EMPTY)
+        {
+            Some(&EMPTY)
+        } else {
+            (container && parent.required.iter().any(|required| required == name))
+                .then_some(&Value::Null)
+        }
     }
 }
 
