@@ -43,6 +43,13 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
 }
 
+impl Shared {
+    /// Where clients reach the server, as discovery tells them.
+    pub(crate) fn address(&self) -> String {
+        "127.0.0.1".to_owned()
+    }
+}
+
 /// The Kubernetes API over an in-memory store; clones are the same server.
 #[derive(Debug, Clone)]
 pub struct Server {

@@ -3,6 +3,7 @@
 use http::HeaderMap;
 
 use super::negotiate::content_type;
+use crate::decode::{self, DecodeError, Decoded};
 use crate::kinds::Kind;
 use crate::registry::{Body, Patch};
 use crate::status::Status;
@@ -22,15 +23,18 @@ pub(crate) fn object(headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Status> 
 }
 
 fn json(bytes: &[u8]) -> Result<Body, Status> {
-    let value = serde_json::from_slice(bytes)
-        .map_err(|error| Status::bad_request(format!("the body is not valid JSON: {error}")))?;
-    Ok(Body { value, duplicates: Vec::new() })
+    decoded(decode::json(bytes))
 }
 
 fn yaml(bytes: &[u8]) -> Result<Body, Status> {
-    let value = serde_saphyr::from_slice(bytes)
-        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))?;
-    Ok(Body { value, duplicates: Vec::new() })
+    decoded(decode::yaml(bytes))
+}
+
+fn decoded(result: Result<Decoded, DecodeError>) -> Result<Body, Status> {
+    match result {
+        Ok(Decoded { value, duplicates }) => Ok(Body { value, duplicates }),
+        Err(error) => Err(Status::bad_request(error.to_string())),
+    }
 }
 
 /// A patch.

@@ -1,20 +1,93 @@
-//! Discovery and OpenAPI: documents rendered from the catalogue.
+//! Discovery and OpenAPI: documents rendered from the catalogue, with entity tags.
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha512};
 
 use super::answer;
-use super::body::Body;
+use super::body::{Body, full};
+use super::negotiate::{self, Encoding, Form};
 use super::route::Route;
+use crate::discovery;
 use crate::server::Shared;
 use crate::status::Status;
 
+/// The media type of aggregated discovery, which clients check for.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
 /// Answers for everything that describes the API.
 pub(crate) fn respond(
-    _shared: &Arc<Shared>,
-    _route: &Route,
-    _request: &Request<Body>,
+    shared: &Arc<Shared>,
+    route: &Route,
+    request: &Request<Body>,
 ) -> Result<Response<Body>, Status> {
-    Ok(answer::text(404, "404 page not found\n"))
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(Status::method_not_allowed());
+    }
+    let accepted = negotiate::accepted(request.headers())?;
+    let aggregated = accepted.form == Form::Discovery;
+    let catalogue = shared.registry.catalogue();
+    let kinds = catalogue.all();
+    let document = match route {
+        Route::CoreVersions if aggregated => Some(discovery::aggregated_core(kinds)),
+        Route::Groups if aggregated => Some(discovery::aggregated_groups(kinds)),
+        Route::CoreVersions => Some(discovery::core_versions(&shared.address())),
+        Route::Groups => Some(discovery::groups(kinds)),
+        Route::Group(group) => discovery::group(kinds, group),
+        Route::Resources { group, version } => discovery::resources(kinds, group, version),
+        Route::Root => Some(paths(kinds.iter().map(|kind| kind.api_version()))),
+        _ => None,
+    };
+    let Some(document) = document else {
+        return Ok(answer::text(404, "404 page not found\n"));
+    };
+    let mut response = tagged(request.headers(), &document, accepted.encoding);
+    let one_document = matches!(route, Route::CoreVersions | Route::Groups);
+    if aggregated && one_document && response.status() == StatusCode::OK {
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+    }
+    Ok(response)
+}
+
+fn paths(versions: impl Iterator<Item = String>) -> Value {
+    let mut paths: Vec<String> = versions
+        .map(|version| {
+            if version.contains('/') {
+                format!("/apis/{version}")
+            } else {
+                format!("/api/{version}")
+            }
+        })
+        .collect();
+    paths.extend(
+        ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned),
+    );
+    paths.sort();
+    paths.dedup();
+    json!({"paths": paths})
+}
+
+/// The document with its tag, or 304 when the client has it.
+fn tagged(headers: &HeaderMap, document: &Value, encoding: Encoding) -> Response<Body> {
+    let bytes = document.to_string();
+    let digest = Sha512::digest(bytes.as_bytes());
+    let tag: String = digest.iter().take(32).map(|byte| format!("{byte:02X}")).collect();
+    let tag = format!("\"{tag}\"");
+    let known = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes());
+    let mut response = if known {
+        let mut response = Response::new(full(""));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        answer::document(200, bytes, encoding)
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
+use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
 use crate::field::FieldError;
 use crate::kinds::Generation;
@@ -70,7 +71,7 @@ impl Writer<'_> {
         (hooks::of(kind).create)(self, kind, &mut object)?;
         rules::validate(kind, &object, None)?;
         if tracking == Tracking::Update {
-            rules::track(self, kind, None, &mut object, &options.manager, "");
+            rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
         }
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());

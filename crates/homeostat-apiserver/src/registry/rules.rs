@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
 use super::{Body, Patch, Writer, metadata};
+use crate::apply::{self, ApplyError, FieldSet, Manager, PathElement};
 use crate::kinds::Kind;
 use crate::status::Status;
+use crate::{decode, default, patch, validate};
 
 /// Checks `apiVersion` and `kind` of a body against the kind of the URL.
 pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
@@ -40,78 +42,155 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
 
 /// Drops what the kind does not know; says so, or refuses.
 pub(crate) fn shape(
-    _kind: &Kind,
+    kind: &Kind,
     body: Body,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    let Body { value, duplicates } = body;
-    let messages: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    let Body { mut value, duplicates } = body;
+    let unknown = if kind.custom.is_some() {
+        decode::unknown_fields(kind.schema.root(), &value)
+    } else {
+        decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?
+    };
+    let messages = decode::strict_messages(&unknown, &duplicates);
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
             let words = format!("strict decoding error: {}", messages.join(", "));
             return Err(Status::bad_request(words));
         }
         FieldValidation::Warn => warnings.extend(messages),
-        _ => {}
+        FieldValidation::Strict | FieldValidation::Ignore => {}
     }
     Ok(value)
 }
 
 /// Fills in what the client left to the server.
-pub(crate) fn default(_kind: &Kind, _object: &mut Value) {}
+pub(crate) fn default(kind: &Kind, object: &mut Value) {
+    if kind.custom.is_some() {
+        default::apply_defaults(kind.schema.root(), object);
+    } else {
+        default::builtin(kind, object);
+    }
+}
 
 /// Refuses an object that breaks its kind's rules.
-pub(crate) fn validate(_kind: &Kind, _object: &Value, _old: Option<&Value>) -> Result<(), Status> {
-    Ok(())
+pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    let errors = validate::object_meta(kind, object, old);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(kind, metadata::name(object), &errors))
+}
+
+/// The fields that a write through this part of the object never owns.
+fn reset_fields(kind: &Kind, area: Area) -> FieldSet {
+    let mut set = FieldSet::default();
+    let mut add = |path: &[&str]| set.insert(path.iter().map(|name| PathElement::field(*name)));
+    match area {
+        Area::Main if kind.strategy.status => add(&["status"]),
+        Area::Main | Area::Part(_) => {}
+        Area::Status => {
+            for name in kind.schema.root().node().properties.keys() {
+                if !matches!(name.as_str(), "status" | "apiVersion" | "kind" | "metadata") {
+                    add(&[name]);
+                }
+            }
+            if kind.custom.is_some() {
+                add(&["metadata"]);
+            } else {
+                add(&["metadata", "labels"]);
+                add(&["metadata", "ownerReferences"]);
+            }
+        }
+    }
+    set
 }
 
 /// Records who owns the fields that changed.
 pub(crate) fn track(
-    _writer: &Writer<'_>,
-    _kind: &Kind,
-    _live: Option<&Value>,
+    writer: &Writer<'_>,
+    kind: &Kind,
+    live: Option<&Value>,
     object: &mut Value,
-    _manager: &str,
-    _subresource: &str,
+    manager: &str,
+    area: Area,
 ) {
-    if object.pointer("/metadata/managedFields").is_some_and(Value::is_null) {
-        metadata::set(object, "managedFields", Value::Null);
-    }
+    let manager = Manager {
+        name: manager,
+        api_version: &kind.api_version(),
+        subresource: area.subresource(),
+        now: writer.registry.env.now(),
+    };
+    let reset = reset_fields(kind, area);
+    apply::track_update(kind.schema.root(), live, object, &manager, &reset);
+}
+
+/// Leaves the times of ownership alone when nothing else changed.
+pub(crate) fn settle(live: &Value, object: &mut Value) {
+    apply::keep_times(live, object);
 }
 
 /// The live object with the patch applied.
 pub(crate) fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Status> {
-    let mut object = live.clone();
-    match patch {
-        Patch::Json(patch) => {
-            let operations: json_patch::Patch = serde_json::from_value(patch.clone())
-                .map_err(|error| Status::bad_request(error.to_string()))?;
-            json_patch::patch(&mut object, &operations).map_err(|error| {
-                let mut status = Status::new(422, "Invalid", error.to_string());
-                status.details = Some(serde_json::json!({"kind": kind.kind}));
-                status
-            })?;
-        }
-        Patch::Merge(patch) | Patch::Strategic(patch) => json_patch::merge(&mut object, patch),
+    let result = match patch {
+        Patch::Json(operations) => patch::json(live, operations),
+        Patch::Merge(patch) => patch::merge(live, patch),
+        Patch::Strategic(patch) => patch::strategic(kind.schema.root(), live, patch),
         Patch::Apply(_) => {
             return Err(Status::internal("an apply is not a patch of the live object"));
         }
-    }
-    Ok(object)
+    };
+    result.map_err(|error| {
+        let (code, words) = (error.status(), error.to_string());
+        match code {
+            400 => Status::bad_request(words),
+            413 => Status::too_large(words),
+            422 => {
+                let mut status = Status::new(
+                    422,
+                    "Invalid",
+                    format!(
+                        "the server rejected our request due to an error in our request: {words}"
+                    ),
+                );
+                status.details = Some(serde_json::json!({}));
+                status
+            }
+            _ => Status::internal(words),
+        }
+    })
 }
 
 /// The live object (or none) with the applied configuration merged in.
 pub(crate) fn applied(
-    _writer: &Writer<'_>,
-    _kind: &Kind,
+    writer: &Writer<'_>,
+    kind: &Kind,
     live: Option<&Value>,
     config: &Value,
-    _options: &WriteOptions,
-    _area: Area,
+    options: &WriteOptions,
+    area: Area,
 ) -> Result<Value, Status> {
-    let mut object = live.cloned().unwrap_or_else(|| config.clone());
-    json_patch::merge(&mut object, config);
-    Ok(object)
+    let manager = Manager {
+        name: &options.manager,
+        api_version: &kind.api_version(),
+        subresource: area.subresource(),
+        now: writer.registry.env.now(),
+    };
+    let reset = reset_fields(kind, area);
+    let schema = kind.schema.root();
+    apply::apply(schema, live, config, &manager, options.force, &reset).map_err(|error| {
+        let words = error.to_string();
+        match error {
+            ApplyError::Conflicts(conflicts) => {
+                let causes: Vec<(String, String)> = conflicts
+                    .iter()
+                    .map(|conflict| (conflict.field(), conflict.message()))
+                    .collect();
+                Status::apply_conflict(&words, &causes)
+            }
+            ApplyError::Invalid(_) => Status::bad_request(words),
+            ApplyError::Untypable(_) | ApplyError::ManagedFields(_) => Status::internal(words),
+        }
+    })
 }

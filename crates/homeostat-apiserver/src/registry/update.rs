@@ -112,10 +112,10 @@ impl Writer<'_> {
         refuse_new_finalizers(target, &live, &object)?;
         rules::validate(kind, &object, Some(&live))?;
         if update.tracking == Tracking::Update {
-            let subresource = update.area.subresource();
-            rules::track(self, kind, Some(&live), &mut object, &options.manager, subresource);
+            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
         }
         metadata::copy(&mut object, &live, "resourceVersion");
+        rules::settle(&live, &mut object);
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
             let last = if options.dry_run {
