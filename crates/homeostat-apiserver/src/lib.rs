@@ -5,7 +5,7 @@
 //! ```
 
 pub mod apply;
-mod bootstrap;
+pub mod custom;
 pub mod decode;
 pub mod default;
 pub mod discovery;
@@ -14,12 +14,14 @@ pub mod http;
 pub mod kinds;
 pub mod openapi;
 pub mod patch;
+pub mod print;
 pub mod registry;
 pub mod schema;
-mod server;
-mod status;
 pub mod store;
 pub mod validate;
+mod bootstrap;
+mod server;
+mod status;
 
 pub use http::Body;
 pub use server::{Server, ServerConfig};

@@ -75,17 +75,28 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// Brings a value of a built-in kind into the shape of its type: fields the type does not have are
-/// dropped and returned by path, `null` fields become absent, quantities are written canonically.
+/// Brings a value into the shape of its kind: fields the kind does not have are dropped and
+/// returned by path. Built-in kinds are shaped all through (`null` fields become absent, quantities
+/// are written canonically); of custom resources only `metadata` is, the rest is judged later.
 ///
 /// # Errors
 /// [`DecodeError::Type`] when a field holds a value that its type cannot hold.
 pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError> {
-    typed::shape(kind.schema.root(), value).map_err(|reason| DecodeError::Type {
+    let root = kind.schema.root();
+    let shaped = match (kind.custom.is_some(), value.get_mut("metadata"), root.field("metadata")) {
+        (true, Some(metadata), Some(schema)) => typed::shape(schema, metadata, "metadata"),
+        (true, _, _) => Ok(Vec::new()),
+        (false, _, _) => typed::shape(root, value, ""),
+    };
+    let mut dropped = shaped.map_err(|reason| DecodeError::Type {
         kind: kind.kind.clone(),
         version: kind.version.clone(),
         reason,
-    })
+    })?;
+    if kind.custom.is_some() {
+        dropped.extend(crate::custom::prune(root, value));
+    }
+    Ok(dropped)
 }
 
 /// The paths of fields that the schema does not know, in document order. Nothing is changed.

@@ -8,9 +8,13 @@ use crate::schema::{Node, Schema, Type};
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
-/// Shapes the value in place; gives the paths of what was dropped.
-pub(super) fn shape(schema: Schema<'_>, value: &mut Value) -> Result<Vec<String>, String> {
-    let mut walk = Walk { path: String::new(), unknown: Vec::new() };
+/// Shapes the value found at `path` in place; gives the paths of what was dropped.
+pub(super) fn shape(
+    schema: Schema<'_>,
+    value: &mut Value,
+    path: &str,
+) -> Result<Vec<String>, String> {
+    let mut walk = Walk { path: path.to_owned(), unknown: Vec::new() };
     walk.value(schema, value, "")?;
     Ok(walk.unknown)
 }

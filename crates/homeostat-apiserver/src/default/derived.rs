@@ -67,6 +67,7 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
                 label_like_template(value, labels);
             }
         }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::custom::defaults(value),
         ("batch", "Job") => {
             if let Some(labels) = value.pointer("/spec/template/metadata/labels").cloned() {
                 label_like_template(value, labels);

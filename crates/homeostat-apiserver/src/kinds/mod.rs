@@ -140,6 +140,8 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// The schema document as written, for OpenAPI.
     pub open_api: serde_json::Value,
+    /// The CEL rules of the version, compiled.
+    pub rules: Arc<crate::validate::Rules>,
 }
 
 /// A printer column.

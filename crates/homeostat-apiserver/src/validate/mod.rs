@@ -4,14 +4,47 @@
 //! Every function gives all it finds, in document order, and changes nothing. What is refused
 //! here becomes the causes of one 422 answer.
 
+mod builtin;
+mod format;
 mod metadata;
 mod name;
+mod rules;
+mod schema;
 
 use serde_json::Value;
 
 use crate::field::{FieldError, Reason};
+use crate::kinds::Kind;
 
+pub use builtin::builtin;
 pub use metadata::object_meta;
+pub use rules::{Rules, rules};
+pub use schema::schema;
+
+pub(crate) use name::{dns_label, dns_label_1035, dns_subdomain};
+pub(crate) use rules::{problems as rule_problems, uses_old_self as rule_uses_old_self};
+
+/// Everything that must hold for an object of this kind, old or new. For custom resources CEL
+/// rules run only when the schema accepts the object, because they may assume its types.
+#[must_use]
+pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = object_meta(kind, value, old);
+    if kind.custom.is_some() {
+        let shape = schema(kind.schema.root(), value, old);
+        if shape.is_empty() {
+            errors.extend(rules(kind, value, old));
+        }
+        errors.extend(shape);
+    } else {
+        errors.extend(builtin(kind, value, old));
+    }
+    errors
+}
+
+/// `path.name`, or `name` at the root.
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
 
 fn invalid(
     path: impl Into<String>,
@@ -19,4 +52,11 @@ fn invalid(
     detail: impl Into<String>,
 ) -> FieldError {
     FieldError::new(path, Reason::Invalid, value.into(), detail)
+}
+
+/// A value outside a list of allowed ones.
+fn not_supported(path: impl Into<String>, value: &Value, allowed: &[&str]) -> FieldError {
+    let allowed: Vec<String> = allowed.iter().map(|value| format!("{value:?}")).collect();
+    let detail = format!("supported values: {}", allowed.join(", "));
+    FieldError::new(path, Reason::NotSupported, value.clone(), detail)
 }

@@ -1,0 +1,163 @@
+//! CustomResourceDefinitions: from a definition to the rows of the table of kinds it stands for.
+//!
+//! It never stores or serves anything: the engine keeps the rows and asks again when the
+//! definition changes.
+
+mod arena;
+mod naming;
+mod prune;
+mod status;
+mod structural;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::field::FieldError;
+use crate::kinds::{Column, Custom, Generation, Kind, ScalePaths, Strategy, Subresource};
+use crate::schema::KindSchema;
+use crate::validate::Rules;
+
+pub use prune::prune;
+pub use status::conditions;
+
+/// The verbs of a custom resource in the order discovery lists them.
+const VERBS: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Fills what a definition leaves out: singular and list names, the conversion, and the version
+/// that objects are first stored in.
+pub fn defaults(definition: &mut Value) {
+    let kind = text(definition, "/spec/names/kind").to_owned();
+    if let Some(names) = definition.pointer_mut("/spec/names").and_then(Value::as_object_mut) {
+        for (field, value) in
+            [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))]
+        {
+            if !kind.is_empty()
+                && names.get(field).and_then(Value::as_str).is_none_or(str::is_empty)
+            {
+                names.insert(field.to_owned(), Value::String(value));
+            }
+        }
+    }
+    if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
+            spec.shift_remove("preserveUnknownFields");
+        }
+    }
+    if list(definition, "/status/storedVersions").next().is_none() {
+        let storage = list(definition, "/spec/versions").find(|version| flag(version, "storage"));
+        if let Some(name) = storage.map(|version| version["name"].clone()) {
+            definition["status"]["storedVersions"] = json!([name]);
+        }
+    }
+}
+
+/// The rows of a definition's served versions.
+///
+/// # Errors
+/// Everything that is wrong with the definition: names, versions, structure, CEL.
+pub fn definition(definition: &Value) -> Result<Vec<Kind>, Vec<FieldError>> {
+    let mut errors = naming::check(definition);
+    errors.extend(structural::check(definition));
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let served = list(definition, "/spec/versions").filter(|version| flag(version, "served"));
+    Ok(served.map(|version| row(definition, version)).collect())
+}
+
+fn row(definition: &Value, version: &Value) -> Kind {
+    let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
+    let (schemas, root) = arena::build(&open_api);
+    let rules = Arc::new(Rules::compile(schemas.at(root)));
+    let name = text(version, "/name").to_owned();
+    let group = text(definition, "/spec/group").to_owned();
+    let kind = text(definition, "/spec/names/kind").to_owned();
+    let scale = version.pointer("/subresources/scale").map(|scale| ScalePaths {
+        spec: text(scale, "/specReplicasPath").to_owned(),
+        status: text(scale, "/statusReplicasPath").to_owned(),
+        selector: scale.get("labelSelectorPath").and_then(Value::as_str).map(str::to_owned),
+    });
+    let status = version.pointer("/subresources/status").is_some();
+    let part = |name: &str, kind: &str, group: &str, version: &str| Subresource {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        group: group.to_owned(),
+        version: version.to_owned(),
+        verbs: ["get", "patch", "update"].map(str::to_owned).to_vec(),
+    };
+    let mut subresources = Vec::new();
+    if status {
+        subresources.push(part("status", &kind, &group, &name));
+    }
+    if scale.is_some() {
+        subresources.push(part("scale", "Scale", "autoscaling", "v1"));
+    }
+    Kind {
+        list_kind: text(definition, "/spec/names/listKind").to_owned(),
+        plural: text(definition, "/spec/names/plural").to_owned(),
+        singular: text(definition, "/spec/names/singular").to_owned(),
+        short_names: words(definition, "/spec/names/shortNames"),
+        categories: words(definition, "/spec/names/categories"),
+        namespaced: text(definition, "/spec/scope") == "Namespaced",
+        verbs: VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
+        subresources,
+        schema: KindSchema { schemas: Arc::new(schemas), root },
+        strategy: Strategy {
+            generation: Generation::AllButMetadataAndStatus,
+            status,
+            unconditional_update: false,
+            ..Strategy::default()
+        },
+        custom: Some(Arc::new(Custom {
+            definition: text(definition, "/metadata/name").to_owned(),
+            definition_uid: text(definition, "/metadata/uid").to_owned(),
+            columns: list(version, "/additionalPrinterColumns").map(column).collect(),
+            scale,
+            selectable_fields: list(version, "/selectableFields")
+                .map(|field| text(field, "/jsonPath").to_owned())
+                .collect(),
+            open_api,
+            rules,
+        })),
+        group,
+        version: name,
+        kind,
+    }
+}
+
+fn column(column: &Value) -> Column {
+    Column {
+        name: text(column, "/name").to_owned(),
+        ty: text(column, "/type").to_owned(),
+        format: text(column, "/format").to_owned(),
+        description: text(column, "/description").to_owned(),
+        priority: column
+            .get("priority")
+            .and_then(Value::as_i64)
+            .and_then(|priority| i32::try_from(priority).ok())
+            .unwrap_or_default(),
+        json_path: text(column, "/jsonPath").to_owned(),
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn words(value: &Value, pointer: &str) -> Vec<String> {
+    list(value, pointer).filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn flag(value: &Value, field: &str) -> bool {
+    value.get(field) == Some(&Value::Bool(true))
+}
+
+#[cfg(test)]
+mod tests;

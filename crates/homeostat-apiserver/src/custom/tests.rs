@@ -1,0 +1,212 @@
+//! What a definition promises its users.
+
+use serde_json::{Value, json};
+
+use super::{conditions, defaults, definition, prune};
+use crate::kinds::Kind;
+use crate::validate;
+
+fn at(schema: &Value) -> Value {
+    let mut crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ats.cnat.example.com"},
+        "spec": {
+            "group": "cnat.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "ats", "kind": "At"},
+            "versions": [{
+                "name": "v1alpha1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": {"status": {}},
+            }],
+        },
+    });
+    defaults(&mut crd);
+    crd
+}
+
+fn spec(fields: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": fields}})
+}
+
+fn kind(fields: &Value) -> Kind {
+    definition(&at(&spec(fields))).unwrap().remove(0)
+}
+
+fn refusals(fields: &Value) -> Vec<String> {
+    definition(&at(&spec(fields))).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+fn object(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "cnat.example.com/v1alpha1",
+        "kind": "At",
+        "metadata": {"name": "x", "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+fn errors(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<String> {
+    let old = old.map(object);
+    validate::object(kind, &object(new), old.as_ref()).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_definition_becomes_the_row_of_its_version() {
+    let kind = kind(&json!({"type": "object"}));
+    assert_eq!((kind.list_kind.as_str(), kind.singular.as_str()), ("AtList", "at"));
+    assert_eq!(kind.resource(), "ats.cnat.example.com");
+    assert!(kind.namespaced && kind.strategy.status && kind.subresource("status").is_some());
+    assert!(!kind.strategy.unconditional_update);
+}
+
+#[test]
+fn a_definition_that_is_not_structural_is_refused_by_path() {
+    assert_eq!(
+        refusals(&json!({"properties": {"a": {"type": "string"}}})),
+        [
+            "spec.validation.openAPIV3Schema.properties[spec].type: Required value: must not be empty \
+          for specified object fields"
+        ]
+    );
+    assert_eq!(refusals(&json!({"type": "array"})).len(), 1);
+    assert_eq!(refusals(&json!({"type": "object", "default": {"a": 1}})).len(), 1);
+    assert_eq!(refusals(&json!({"type": "string", "pattern": "("})).len(), 1);
+    let mut two = at(&spec(&json!({"type": "object"})));
+    two["spec"]["versions"][0]["storage"] = json!(false);
+    assert!(definition(&two).is_err());
+    two["metadata"]["name"] = json!("other");
+    assert_eq!(definition(&two).unwrap_err()[0].path, "metadata.name");
+}
+
+#[test]
+fn a_rule_that_does_not_compile_is_refused_with_the_definition() {
+    let refused =
+        refusals(&json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.a >"}]}));
+    assert_eq!(refused.len(), 1);
+    assert!(refused[0].contains("x-kubernetes-validations[0].rule"), "{refused:?}");
+    assert!(refused[0].contains("compilation failed"), "{refused:?}");
+}
+
+#[test]
+fn objects_are_refused_in_the_words_of_the_api() {
+    let kind = kind(&json!({
+        "type": "object",
+        "required": ["schedule"],
+        "properties": {
+            "schedule": {"type": "string"},
+            "replicas": {"type": "integer", "minimum": 1, "maximum": 5},
+            "policy": {"type": "string", "enum": ["Delete", "Retain"]},
+            "name": {"type": "string", "maxLength": 3, "pattern": "^[a-z]*$"},
+        },
+    }));
+    assert_eq!(errors(&kind, &json!({"schedule": "now"}), None), Vec::<String>::new());
+    assert_eq!(
+        errors(&kind, &json!({"replicas": 0, "policy": "Keep", "name": "ABCD"}), None),
+        [
+            "spec.schedule: Required value",
+            "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1",
+            "spec.policy: Unsupported value: \"Keep\": supported values: \"Delete\", \"Retain\"",
+            "spec.name: Invalid value: \"ABCD\": spec.name in body should match '^[a-z]*$'",
+            "spec.name: Too long: may not be more than 3 bytes",
+        ]
+    );
+    assert_eq!(
+        errors(&kind, &json!({"schedule": 3}), None),
+        [
+            "spec.schedule: Invalid value: \"integer\": spec.schedule in body must be of type string: \
+          \"integer\""
+        ]
+    );
+}
+
+#[test]
+fn what_was_stored_invalid_may_stay_but_not_be_made_anew() {
+    let kind = kind(&json!({"type": "object", "properties": {
+        "a": {"type": "integer", "maximum": 1}, "b": {"type": "string"},
+    }}));
+    assert!(errors(&kind, &json!({"a": 9, "b": "new"}), Some(&json!({"a": 9}))).is_empty());
+    assert_eq!(errors(&kind, &json!({"a": 8}), Some(&json!({"a": 9}))).len(), 1);
+}
+
+#[test]
+fn cel_rules_judge_the_object_and_its_change() {
+    let kind = kind(&json!({
+        "type": "object",
+        "properties": {
+            "min": {"type": "integer"},
+            "max": {"type": "integer"},
+            "engine": {"type": "string", "x-kubernetes-validations": [
+                {"rule": "self == oldSelf", "message": "engine is immutable"},
+            ]},
+        },
+        "x-kubernetes-validations": [
+            {"rule": "self.min <= self.max", "messageExpression": "'min ' + string(self.min) + ' is above max'"},
+            {"rule": "self.max < 100", "reason": "FieldValueForbidden", "fieldPath": ".max", "message": "too many"},
+        ],
+    }));
+    assert!(errors(&kind, &json!({"min": 1, "max": 2, "engine": "a"}), None).is_empty());
+    assert_eq!(
+        errors(&kind, &json!({"min": 3, "max": 2}), None),
+        ["spec: Invalid value: min 3 is above max"]
+    );
+    assert_eq!(
+        errors(&kind, &json!({"min": 1, "max": 200}), None),
+        ["spec.max: Forbidden: too many"]
+    );
+    assert_eq!(
+        errors(
+            &kind,
+            &json!({"min": 1, "max": 2, "engine": "b"}),
+            Some(&json!({"min": 1, "max": 2, "engine": "a"}))
+        ),
+        ["spec.engine: Invalid value: \"b\": engine is immutable"]
+    );
+}
+
+#[test]
+fn unknown_fields_are_pruned_except_where_they_are_kept() {
+    let kind = kind(&json!({"type": "object", "properties": {
+        "known": {"type": "string"},
+        "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "port": {"x-kubernetes-int-or-string": true},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "embedded": {"type": "object", "x-kubernetes-embedded-resource": true,
+                     "properties": {"spec": {"type": "object"}}},
+    }}));
+    let mut value = object(&json!({
+        "known": "a", "extra": 1, "open": {"any": {"thing": 1}}, "port": "http", "map": {"k": "v"},
+        "embedded": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "odd": 1}, "data": 1},
+    }));
+    let dropped = prune(kind.schema.root(), &mut value);
+    assert_eq!(dropped, ["spec.extra", "spec.embedded.metadata.odd", "spec.embedded.data"]);
+    assert_eq!(value["spec"]["open"], json!({"any": {"thing": 1}}));
+    assert_eq!(value["metadata"]["name"], "x");
+}
+
+#[test]
+fn a_definition_without_conflicts_is_established_and_keeps_its_times() {
+    let mut crd = at(&spec(&json!({"type": "object"})));
+    let first = "2026-01-01T00:00:00Z".parse().unwrap();
+    crd["status"] = conditions(&crd, None, first);
+    let states: Vec<&str> = crd["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|condition| condition["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["True", "True"]);
+    assert_eq!(crd["status"]["acceptedNames"]["plural"], "ats");
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1alpha1"]));
+    let later = "2026-01-02T00:00:00Z".parse().unwrap();
+    assert_eq!(conditions(&crd, None, later), crd["status"]);
+    let taken = conditions(
+        &at(&spec(&json!({"type": "object"}))),
+        Some("\"ats\" is already in use"),
+        later,
+    );
+    assert_eq!(taken["conditions"][1]["status"], "False");
+}

@@ -1,0 +1,172 @@
+//! Objects as rows of a `meta.k8s.io/v1` Table: what `kubectl get` shows.
+//!
+//! Columns are rows of a table of data (heading, type, priority, how to make the cell). It never
+//! aligns or colours anything; that is the client's part.
+
+mod age;
+mod cells;
+mod columns;
+mod jsonpath;
+mod pod;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Kind;
+
+pub use age::human_duration;
+pub use jsonpath::JsonPath;
+
+/// How much of the object travels with its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Its metadata; the default.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+/// One column: a heading and how a cell is made.
+#[derive(Clone, Copy)]
+struct Column {
+    name: &'static str,
+    ty: &'static str,
+    format: &'static str,
+    priority: i32,
+    cell: fn(&Row<'_>) -> Value,
+}
+
+/// What a cell is made from.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    object: &'a Value,
+    now: Timestamp,
+}
+
+/// A Table of the objects. `list_meta` is the list's metadata (or an object's, for a table of
+/// one); `headers` is false for all but the first table of a watch.
+#[must_use]
+pub fn table(
+    kind: &Kind,
+    objects: &[&Value],
+    list_meta: &Value,
+    include: IncludeObject,
+    now: Timestamp,
+    headers: bool,
+) -> Value {
+    let (definitions, cells): (Vec<Value>, Box<dyn Fn(&Value) -> Vec<Value>>) = match &kind.custom {
+        Some(custom) => (
+            custom_definitions(&custom.columns),
+            Box::new(move |object| custom_cells(&custom.columns, object, now)),
+        ),
+        None => {
+            let columns = columns::of(&kind.group, &kind.kind);
+            let make = move |object: &Value| {
+                let row = Row { object, now };
+                columns.iter().map(|column| (column.cell)(&row)).collect()
+            };
+            let define = |column: &Column| {
+                definition(column.name, column.ty, column.format, "", column.priority)
+            };
+            (columns.iter().map(define).collect(), Box::new(make))
+        }
+    };
+    let is_pod = kind.group.is_empty() && kind.kind == "Pod";
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| {
+            let mut row = json!({ "cells": cells(object) });
+            if is_pod && let Some(conditions) = pod::row_conditions(object) {
+                row["conditions"] = conditions;
+            }
+            row["object"] = carried(object, include);
+            row
+        })
+        .collect();
+    let mut metadata = Map::new();
+    for field in ["resourceVersion", "continue", "remainingItemCount"] {
+        if let Some(value) = list_meta.get(field).filter(|value| !value.is_null()) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+    json!({
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": if headers { definitions } else { Vec::new() },
+        "rows": rows,
+    })
+}
+
+fn carried(object: &Value, include: IncludeObject) -> Value {
+    match include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Object => object.clone(),
+        IncludeObject::Metadata => json!({
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": object.get("metadata"),
+        }),
+    }
+}
+
+fn definition(name: &str, ty: &str, format: &str, description: &str, priority: i32) -> Value {
+    json!({
+        "name": name,
+        "type": ty,
+        "format": format,
+        "description": description,
+        "priority": priority,
+    })
+}
+
+/// The name, then what the definition asks for; the age when it asks for nothing.
+fn custom_definitions(columns: &[crate::kinds::Column]) -> Vec<Value> {
+    let mut all = vec![definition("Name", "string", "name", "", 0)];
+    if columns.is_empty() {
+        all.push(definition("Age", "date", "", "", 0));
+    }
+    for column in columns {
+        let path =
+            format!("Custom resource definition column (in JSONPath format): {}", column.json_path);
+        let about = if column.description.is_empty() { &path } else { &column.description };
+        all.push(definition(&column.name, &column.ty, &column.format, about, column.priority));
+    }
+    all
+}
+
+fn custom_cells(columns: &[crate::kinds::Column], object: &Value, now: Timestamp) -> Vec<Value> {
+    let name = object.pointer("/metadata/name").cloned().unwrap_or(Value::Null);
+    let mut cells = vec![name];
+    if columns.is_empty() {
+        cells.push(cells::age(&Row { object, now }));
+    }
+    for column in columns {
+        let path = JsonPath::parse(&column.json_path);
+        let value = path.and_then(|path| path.first(object).cloned());
+        cells.push(value.map_or(Value::Null, |value| custom_cell(&column.ty, value, now)));
+    }
+    cells
+}
+
+fn custom_cell(ty: &str, value: Value, now: Timestamp) -> Value {
+    match (ty, value) {
+        ("integer", Value::Number(number)) => {
+            #[expect(clippy::cast_possible_truncation, reason = "a column of whole numbers")]
+            let whole = number.as_i64().or_else(|| number.as_f64().map(|n| n as i64));
+            Value::from(whole)
+        }
+        ("number", value @ Value::Number(_)) | ("boolean", value @ Value::Bool(_)) => value,
+        ("string", Value::Null) => Value::Null,
+        ("string", Value::String(text)) => Value::String(text),
+        ("string", other) => Value::String(other.to_string()),
+        ("date", Value::String(text)) => Value::String(age::since(&text, now)),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests;
