@@ -5,6 +5,7 @@
 //! ```
 
 pub mod apply;
+mod bootstrap;
 pub mod custom;
 pub mod decode;
 pub mod default;
@@ -15,13 +16,13 @@ pub mod kinds;
 pub mod openapi;
 pub mod patch;
 pub mod print;
+pub mod proto;
 pub mod registry;
 pub mod schema;
-pub mod store;
-pub mod validate;
-mod bootstrap;
 mod server;
 mod status;
+pub mod store;
+pub mod validate;
 
 pub use http::Body;
 pub use server::{Server, ServerConfig};
