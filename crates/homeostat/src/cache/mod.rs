@@ -34,15 +34,18 @@ mod caches;
 mod entry;
 mod header;
 mod informer;
+mod reads;
 pub mod revision;
 pub mod selector;
 mod store;
 mod task;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 pub use caches::{Caches, Scope};
 pub use entry::Entry;
 pub use header::{Header, Owner};
-pub use informer::{Expect, Informer, SourceState};
+pub use informer::{Informer, SourceState};
 pub use store::{Delta, Store};
+pub use waits::Expect;

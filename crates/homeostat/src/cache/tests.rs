@@ -1,1 +1,248 @@
+//! What readers and handlers of a cache may rely on, on a scripted server and virtual time.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+
+use super::{Caches, Delta, Entry, Expect, Informer, Scope, SourceState, Store, selector};
+use crate::watch::script::{Answer, End, Script, event, object, refused, streamed};
+use crate::{Env, Key, Kind};
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+fn kind() -> Kind {
+    Kind::of::<ConfigMap>()
+}
+
+fn informer(answers: impl IntoIterator<Item = Answer>) -> Informer {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let caches = Caches::new(Script::new(&env, answers).client(), env);
+    caches.informer(kind(), Scope::default())
+}
+
+fn entry(value: &Value) -> Entry {
+    Entry::parse(&kind(), &value.to_string(), false).unwrap()
+}
+
+fn with(name: &str, revision: u64, more: &Value) -> Value {
+    let mut value = object(name, revision);
+    for (field, set) in more.as_object().unwrap() {
+        value["metadata"][field] = set.clone();
+    }
+    value
+}
+
+fn said(deltas: &[Delta]) -> Vec<String> {
+    deltas
+        .iter()
+        .map(|delta| {
+            let header = &delta.object().header;
+            format!("{} {} {}", delta.change, header.key.name, header.resource_version)
+        })
+        .collect()
+}
+
+#[test]
+fn an_entry_keeps_everything_but_managed_fields() {
+    let text = r#"{"data":{"k":"a\"b é 😀"},"metadata":{"name":"n","namespace":"ns",
+        "uid":"u","resourceVersion":"5","generation":2,"deletionTimestamp":"2026-01-02T03:04:05Z",
+        "managedFields":[{"manager":"m","fieldsV1":{"f:data":{}}}],"finalizers":["f"],
+        "annotations":{"note":"x"},"labels":{"app":"web"},"ownerReferences":[{"apiVersion":"v1",
+        "kind":"Pod","name":"p","uid":"up","controller":true}]},"immutable":false}"#;
+    let entry = Entry::parse(&kind(), text, false).unwrap();
+    let header = &entry.header;
+    assert_eq!(header.key, Key::namespaced("ns", "n"));
+    assert_eq!((&*header.uid, &*header.resource_version), ("u", "5"));
+    assert_eq!((header.generation, header.is_being_deleted()), (Some(2), true));
+    assert_eq!(&*header.controller().unwrap().uid, "up");
+    assert_eq!(header.labels["app"], "web");
+    assert_eq!(entry.annotations()["note"], "x");
+
+    let mut expected: Value = serde_json::from_str(text).unwrap();
+    expected["metadata"].as_object_mut().unwrap().remove("managedFields");
+    expected["apiVersion"] = "v1".into();
+    expected["kind"] = "ConfigMap".into();
+    assert_eq!(entry.value().unwrap(), expected);
+
+    let kept = Entry::parse(&kind(), text, true).unwrap();
+    assert!(kept.value().unwrap()["metadata"]["managedFields"].is_array());
+}
+
+#[test]
+fn a_typed_view_is_made_once_while_it_is_held() {
+    let entry = entry(&object("a", 1));
+    let first = entry.decode::<ConfigMap>().unwrap();
+    assert!(Arc::ptr_eq(&first, &entry.decode::<ConfigMap>().unwrap()));
+}
+
+#[test]
+fn a_list_becomes_exact_deltas() {
+    let mut store = Store::default();
+    store.begin_list(false);
+    for name in ["a", "b", "c"] {
+        store.apply(entry(&object(name, 1)));
+    }
+    assert!(store.end_list("5").is_empty());
+    store.begin_list(false);
+    assert!(store.apply(entry(&object("a", 1))).is_empty(), "unchanged");
+    assert_eq!(said(&store.apply(entry(&object("b", 7)))), ["updated b 7"]);
+    assert_eq!(said(&store.apply(entry(&object("d", 8)))), ["added d 8"]);
+    assert_eq!(said(&store.end_list("9")), ["deleted c 1"]);
+    assert_eq!(store.revision(), Some("9"));
+}
+
+#[test]
+fn an_older_version_never_replaces_a_newer_one() {
+    let mut store = Store::default();
+    store.apply(entry(&object("a", 10)));
+    assert!(store.apply(entry(&object("a", 9))).is_empty());
+    assert!(store.delete(entry(&object("a", 9))).is_none());
+    assert_eq!(store.get(&Key::namespaced("default", "a")).unwrap().header.resource_version, "10");
+}
+
+#[test]
+fn an_object_made_anew_in_a_gap_is_a_deletion_and_an_addition() {
+    let mut store = Store::default();
+    store.apply(entry(&object("a", 1)));
+    let deltas = store.apply(entry(&with("a", 2, &json!({ "uid": "other" }))));
+    assert_eq!(said(&deltas), ["deleted a 1", "added a 2"]);
+}
+
+#[test]
+fn the_owner_index_follows_every_change() {
+    let owned = |uid: &str, revision| {
+        with("a", revision, &json!({ "ownerReferences": [{ "uid": uid, "name": "o" }] }))
+    };
+    let mut store = Store::default();
+    store.apply(entry(&owned("one", 1)));
+    assert_eq!(store.by_owner("one").count(), 1);
+    store.apply(entry(&owned("two", 2)));
+    assert_eq!((store.by_owner("one").count(), store.by_owner("two").count()), (0, 1));
+    store.delete(entry(&owned("two", 3)));
+    assert_eq!(store.by_owner("two").count(), 0);
+}
+
+#[test]
+fn a_namespace_lists_its_own_objects_only() {
+    let mut store = Store::default();
+    for namespace in ["a", "ab", "b"] {
+        store.apply(entry(&with("x", 1, &json!({ "namespace": namespace }))));
+    }
+    let listed: Vec<_> = store.iter(Some("a")).map(|e| e.header.key.to_string()).collect();
+    assert_eq!(listed, ["a/x"]);
+    assert_eq!(store.iter(None).count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiter_wakes_when_the_cache_is_in_sync() {
+    let informer = informer([refused(500, "later"), streamed(&[], 10, &[], End::Open)]);
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let informer = informer.clone();
+            tokio::spawn(async move { informer.wait_for_sync().await })
+        })
+        .collect();
+    informer.start();
+    informer.start();
+    for waiter in waiters {
+        assert!(waiter.await.unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody() {
+    let items = [object("a", 1), object("b", 2)];
+    let informer = informer([streamed(&items, 10, &[event("ADDED", &object("c", 11))], End::Open)]);
+    informer.on_event(|_| panic!("a bug in a handler"));
+    informer.start();
+    informer.wait_for_revision("11", LIMIT).await.unwrap();
+    let told = Arc::<Mutex<Vec<(String, bool)>>>::default();
+    let (log, (done, finished)) = (Arc::clone(&told), tokio::sync::oneshot::channel());
+    let done = Mutex::new(Some(done));
+    informer.on_event(move |delta| {
+        let mut log = log.lock().unwrap();
+        log.push((delta.key().name.to_string(), delta.initial));
+        if log.len() == 3 {
+            done.lock().unwrap().take().unwrap().send(()).unwrap();
+        }
+    });
+    finished.await.unwrap();
+    let expected = ["a", "b", "c"].map(|name| (name.to_owned(), true));
+    assert_eq!(*told.lock().unwrap(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn typed_reads_get_list_and_select() {
+    let labelled = with("b", 2, &json!({ "labels": { "app": "web" } }));
+    let misfit = json!({ "metadata": object("z", 3)["metadata"], "data": 5 });
+    let informer = informer([streamed(&[object("a", 1), labelled, misfit], 10, &[], End::Open)]);
+    informer.start();
+    informer.wait_for_sync().await;
+    let key = |name| Key::namespaced("default", name);
+    let a = informer.get::<ConfigMap>(&key("a")).unwrap().unwrap();
+    assert_eq!(a.metadata.name.as_deref(), Some("a"));
+    assert!(informer.get::<ConfigMap>(&key("none")).unwrap().is_none());
+    assert!(informer.get::<ConfigMap>(&key("z")).unwrap_err().is_terminal());
+    assert_eq!(informer.list::<ConfigMap>(Some("default")).len(), 2, "the misfit is left out");
+    let web = selector::parse("app in (web)").unwrap();
+    assert_eq!(informer.select::<ConfigMap>(None, &web).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_write_ends_when_the_cache_shows_it_or_when_time_is_up() {
+    let lines = [event("MODIFIED", &object("a", 11)), event("DELETED", &object("b", 12))];
+    let items = [object("a", 1), object("b", 2)];
+    let informer = informer([streamed(&items, 10, &lines, End::Open)]);
+    informer.start();
+    let key = |name| Key::namespaced("default", name);
+    let version = |version: &str| Expect::Version(version.to_owned());
+    informer.wait_for_object(&key("a"), "uid-a", &version("11"), LIMIT).await.unwrap();
+    informer.wait_for_sync().await;
+    informer.wait_for_object(&key("b"), "uid-b", &Expect::Deleted, LIMIT).await.unwrap();
+    informer.wait_for_object(&key("b"), "uid-b", &version("12"), LIMIT).await.unwrap();
+    let late = informer.wait_for_object(&key("a"), "uid-a", &version("99"), LIMIT).await;
+    assert!(late.unwrap_err().is_conflict());
+    assert!(informer.wait_for_revision("99", LIMIT).await.unwrap_err().is_conflict());
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_are_shared_and_stop_with_their_last_handle() {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let script = Script::new(&env, (0..100).map(|_| refused(500, "no")));
+    let caches = Caches::new(script.client(), env.clone());
+    let first = caches.informer(kind(), Scope::default());
+    let second = caches.informer(kind(), Scope::default());
+    let other = caches.informer(kind(), Scope::namespace("default"));
+    assert_eq!(caches.informers().len(), 2);
+    first.start();
+    second.start();
+    env.sleep(Duration::from_secs(60)).await;
+    let asked = script.asked().len();
+    assert!(asked > 1);
+    drop((first, second));
+    env.sleep(Duration::from_secs(600)).await;
+    assert_eq!(script.asked().len(), asked);
+    caches.stop();
+    assert_eq!(other.state(), SourceState::Stopped);
+    assert!(!other.wait_for_sync().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_fails_does_not_slow_another() {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let well = Script::new(&env, [streamed(&[object("a", 1)], 10, &[], End::Open)]);
+    let ill = Script::new(&env, (0..100).map(|_| refused(403, "no")));
+    let (well, ill) =
+        (Caches::new(well.client(), env.clone()), Caches::new(ill.client(), env.clone()));
+    let ill = ill.informer(kind(), Scope::default());
+    let well = well.informer(kind(), Scope::default());
+    ill.start();
+    well.start();
+    let start = env.instant();
+    assert!(well.wait_for_sync().await);
+    assert_eq!(env.instant(), start);
+    assert!(!ill.is_synced());
+}

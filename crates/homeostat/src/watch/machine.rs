@@ -13,7 +13,8 @@
 
 use std::time::Duration;
 
-use super::request::{Refusal, Request};
+use super::protocol::{Change, Input, Next, Step};
+use super::request::Request;
 use crate::cache::revision;
 use crate::queue::Backoff;
 
@@ -25,99 +26,6 @@ const FIRST_EVENT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(15);
 /// How many consistent reads must agree that the server's history is a new, shorter one.
 const NEW_HISTORY_AFTER: u32 = 3;
-
-/// What the driver saw.
-#[derive(Debug)]
-pub enum Input<O> {
-    /// The start, or the end of a wait.
-    Go,
-    /// The server has accepted a watch.
-    Opened,
-    /// The server answered with an error, or sent one in the stream.
-    Refused(Refusal),
-    /// The connection failed or broke.
-    Broken(String),
-    /// A page of a list.
-    Page {
-        /// Its objects.
-        items: Vec<O>,
-        /// The revision of the list.
-        revision: String,
-        /// Where the next page begins; `None` on the last.
-        token: Option<String>,
-    },
-    /// An object was added or modified.
-    Applied {
-        /// The object.
-        object: O,
-        /// Its revision.
-        revision: String,
-    },
-    /// An object was deleted.
-    Deleted {
-        /// Its last state.
-        object: O,
-        /// The revision of the deletion.
-        revision: String,
-    },
-    /// The watch is complete up to a revision.
-    Bookmark {
-        /// That revision.
-        revision: String,
-        /// Whether it ends the initial events of a streaming list.
-        initial_end: bool,
-    },
-    /// Something that cannot be read; it is skipped.
-    Undecodable(String),
-    /// The server ended the watch in good order.
-    Closed,
-    /// Nothing came for as long as [`Next::Read`] allowed.
-    Silent,
-}
-
-/// What the cache is told.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Change<O> {
-    /// A list begins; with `new_history` older revisions replace newer ones.
-    Restart {
-        /// The server's history was lost or restored.
-        new_history: bool,
-    },
-    /// An object was listed, added or modified.
-    Applied(O),
-    /// An object was deleted.
-    Deleted(O),
-    /// The list is complete at that revision.
-    Synced(String),
-    /// Everything up to that revision was told.
-    Bookmark(String),
-    /// The watch runs.
-    Watching,
-    /// The source does not work at the moment, and why.
-    Pending(String),
-    /// An object was skipped, and why.
-    Skipped(String),
-}
-
-/// What the driver does next.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Send this, giving up what is open.
-    Request(Request),
-    /// Read on, at most this long without a word.
-    Read(Duration),
-    /// Wait, giving up what is open.
-    Wait(Duration),
-}
-
-/// The result of one step.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Step<O> {
-    /// For the cache, in order.
-    pub changes: Vec<Change<O>>,
-    /// For the driver.
-    pub next: Next,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -180,7 +88,9 @@ impl Machine {
     /// One step; `dice` in `[0, 1)` decides jitter and time limits.
     pub fn step<O>(&mut self, input: Input<O>, dice: f64) -> Step<O> {
         match (self.state, input) {
-            (State::ToWatch, Input::Go) => self.watch(Vec::new(), dice),
+            (State::ToWatch, Input::Go) | (State::Watching { heard: true, .. }, Input::Closed) => {
+                self.watch(Vec::new(), dice)
+            }
             (_, Input::Go) => self.list(dice),
             (_, Input::Undecodable(why)) => self.read(vec![Change::Skipped(why)]),
             (State::Paging { first }, Input::Page { items, revision, token }) => {
@@ -236,7 +146,6 @@ impl Machine {
                 let then = if busy { State::ToWatch } else { State::ToList };
                 self.pause(then, refusal.to_string(), dice)
             }
-            (State::Watching { heard: true, .. }, Input::Closed) => self.watch(Vec::new(), dice),
             (State::Watching { opened: true, .. }, Input::Closed | Input::Silent) => {
                 self.pause(State::ToWatch, "the watch ended without a word".to_owned(), dice)
             }
@@ -263,10 +172,11 @@ impl Machine {
         dice: f64,
     ) -> Step<O> {
         let mut changes = Vec::with_capacity(items.len() + 2);
+        // Every page, not only the first: each may come from another server.
+        if let Some(why) = self.refuses(revision) {
+            return self.pause(State::ToList, why, dice);
+        }
         if first {
-            if let Some(why) = self.refuses(revision) {
-                return self.pause(State::ToList, why, dice);
-            }
             changes.push(Change::Restart { new_history: self.new_history() });
         }
         changes.extend(items.into_iter().map(Change::Applied));

@@ -1,13 +1,19 @@
 //! Following a collection of objects: list it, watch it, and say exactly what changes.
 //!
-//! [`Machine`] decides, [`driver`] does the IO. One source that fails never touches another:
+//! [`Machine`] decides, the driver does the IO. One source that fails never touches another:
 //! each has its own machine, its own backoff and its own task.
 
+mod decode;
 pub(crate) mod driver;
+mod lines;
 mod machine;
+mod protocol;
 mod request;
+#[cfg(test)]
+pub(crate) mod script;
 #[cfg(test)]
 mod tests;
 
-pub use machine::{Change, Input, Machine, Next, Step};
+pub use machine::Machine;
+pub use protocol::{Change, Input, Next, Step};
 pub use request::{Refusal, Request};

@@ -1,1 +1,348 @@
+//! Informers on a scripted server: every way in which a watch can go wrong, on virtual time.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use proptest::prelude::{Just, Strategy, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use serde_json::json;
+
+use super::script::{
+    Answer, End, Script, bookmark, event, initial_end, object, page, refused, streamed, watch,
+};
+use super::{Change, Input, Machine, Next, Refusal};
+use crate::cache::{Caches, Informer, Scope, SourceState};
+use crate::{Env, Kind};
+
+struct Followed {
+    env: Env,
+    script: Script,
+    informer: Informer,
+    /// `added a 1`, in order.
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Followed {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let env = Env::simulated(7, Timestamp::UNIX_EPOCH);
+        let script = Script::new(&env, answers);
+        let caches = Caches::new(script.client(), env.clone());
+        let informer = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&told);
+        informer.on_event(move |delta| {
+            let header = &delta.object().header;
+            let line = format!("{} {} {}", delta.change, header.key.name, header.resource_version);
+            log.lock().unwrap().push(line);
+        });
+        informer.start();
+        Self { env, script, informer, told }
+    }
+
+    async fn reaches(&self, revision: u64) {
+        let limit = Duration::from_secs(600);
+        self.informer.wait_for_revision(&revision.to_string(), limit).await.unwrap();
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.informer.entries().iter().map(|e| e.header.key.name.to_string()).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_becomes_the_watch() {
+    let lines = [event("MODIFIED", &object("a", 12)), event("DELETED", &object("b", 13))];
+    let followed =
+        Followed::new([streamed(&[object("a", 1), object("b", 2)], 10, &lines, End::Open)]);
+    followed.reaches(13).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 2", "updated a 12", "deleted b 13"]);
+    let asked = followed.script.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].get("sendInitialEvents"), Some("true"));
+    assert_eq!(asked[0].get("resourceVersionMatch"), Some("NotOlderThan"));
+    assert_eq!(asked[0].get("allowWatchBookmarks"), Some("true"));
+    let limit: u64 = asked[0].get("timeoutSeconds").unwrap().parse().unwrap();
+    assert!((300..=600).contains(&limit));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_streaming_lists_is_read_in_pages() {
+    let followed = Followed::new([
+        refused(422, "sendInitialEvents is forbidden"),
+        page(&[object("a", 1)], 10, Some("next")),
+        page(&[object("b", 2)], 10, None),
+        watch([event("ADDED", &object("c", 11))], End::Open),
+    ]);
+    followed.reaches(11).await;
+    assert_eq!(followed.names(), ["a", "b", "c"]);
+    let asked = followed.script.asked();
+    assert_eq!(asked[2].get("continue"), Some("next"));
+    assert_eq!(asked[3].get("resourceVersion"), Some("10"));
+    assert_eq!(asked[3].at, 0, "nothing of this is a failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages() {
+    let followed = Followed::new([watch([], End::Open), page(&[object("a", 1)], 10, None)]);
+    followed.reaches(10).await;
+    assert_eq!(followed.names(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_at_the_start_of_a_watch_lists_again() {
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[], End::Close),
+        refused(410, "too old resource version"),
+        streamed(&[object("a", 1), object("b", 20)], 20, &[], End::Open),
+    ]);
+    followed.reaches(20).await;
+    assert_eq!(followed.names(), ["a", "b"]);
+    let asked = followed.script.asked();
+    assert_eq!(asked[1].get("resourceVersion"), Some("10"));
+    assert_eq!(asked[2].get("sendInitialEvents"), Some("true"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gone_within_a_watch_lists_again() {
+    let gone = event("ERROR", &json!({ "code": 410, "reason": "Expired", "message": "too old" }));
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[bookmark(11), gone], End::Open),
+        streamed(&[object("b", 20)], 20, &[], End::Open),
+    ]);
+    followed.reaches(20).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 20", "deleted a 1"]);
+    assert_eq!(followed.script.asked()[1].at, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_vanished_during_a_gap_is_told_as_deleted() {
+    let followed = Followed::new([
+        streamed(&[object("a", 1), object("b", 2), object("c", 3)], 10, &[], End::Close),
+        refused(500, "no"),
+        streamed(&[object("a", 1), object("b", 12)], 20, &[], End::Open),
+    ]);
+    followed.reaches(20).await;
+    let expected = ["added a 1", "added b 2", "added c 3", "updated b 12", "deleted c 3"];
+    assert_eq!(followed.told(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_unreadable_object_never_stops_the_others() {
+    let broken = json!({ "metadata": { "name": "bad", "labels": { "x": 1 } } });
+    let followed = Followed::new([
+        refused(422, "no streaming"),
+        page(&[object("a", 1), broken.clone(), object("b", 2)], 10, None),
+        watch(
+            [
+                event("ADDED", &broken),
+                "{ this is no JSON\n".to_owned(),
+                event("ADDED", &object("c", 11)),
+            ],
+            End::Open,
+        ),
+    ]);
+    followed.reaches(11).await;
+    assert_eq!(followed.names(), ["a", "b", "c"]);
+    assert_eq!(followed.informer.state(), SourceState::Synced);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_page_token_leads_to_a_list_in_one_piece() {
+    let followed = Followed::new([
+        refused(400, "no streaming"),
+        page(&[object("a", 1)], 10, Some("next")),
+        refused(410, "the provided continue parameter is too old"),
+        page(&[object("a", 1), object("b", 2)], 12, None),
+    ]);
+    followed.reaches(12).await;
+    assert_eq!(followed.names(), ["a", "b"]);
+    let asked = followed.script.asked();
+    assert_eq!(asked[3].get("limit"), None);
+    assert_eq!(asked[3].get("continue"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lagging_server_never_takes_the_cache_back_in_time() {
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[event("DELETED", &object("a", 15))], End::Break),
+        refused(410, "too old"),
+        streamed(&[object("a", 1)], 12, &[], End::Open),
+        streamed(&[object("b", 18)], 20, &[], End::Open),
+    ]);
+    followed.reaches(20).await;
+    assert_eq!(followed.told(), ["added a 1", "deleted a 15", "added b 18"]);
+    let asked = followed.script.asked();
+    assert_eq!(asked[2].get("resourceVersion"), Some("15"), "not older than what is known");
+    assert_eq!(asked[3].get("resourceVersion"), None, "a consistent read decides");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restored_server_is_believed_after_three_consistent_answers() {
+    let restored = || streamed(&[object("a", 3)], 5, &[], End::Open);
+    let followed = Followed::new([
+        streamed(&[object("a", 9), object("b", 8)], 10, &[], End::Close),
+        refused(504, "Too large resource version: 10, current: 5"),
+        restored(),
+        restored(),
+        restored(),
+        restored(),
+        restored(),
+    ]);
+    let back = |state: &SourceState| *state == SourceState::Synced;
+    followed.reaches(10).await;
+    followed.informer.wait_for_state(|state| matches!(state, SourceState::Pending(_))).await;
+    followed.informer.wait_for_state(back).await;
+    assert_eq!(followed.informer.revision().as_deref(), Some("5"));
+    assert_eq!(followed.told(), ["added a 9", "added b 8", "updated a 3", "deleted b 8"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_goes_on_where_it_was() {
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[event("ADDED", &object("b", 11))], End::Break),
+        watch([event("ADDED", &object("c", 12))], End::Close),
+        watch([event("ADDED", &object("d", 13))], End::Open),
+    ]);
+    followed.reaches(13).await;
+    let from: Vec<_> = followed
+        .script
+        .asked()
+        .iter()
+        .map(|a| a.get("resourceVersion").map(str::to_owned))
+        .collect();
+    assert_eq!(from, [None, Some("11".to_owned()), Some("12".to_owned())]);
+    assert_eq!(followed.told().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_given_up_and_asked_anew() {
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[], End::Open),
+        watch([event("ADDED", &object("b", 11))], End::Open),
+    ]);
+    let limit = Duration::from_secs(3600);
+    followed.informer.wait_for_revision("11", limit).await.unwrap();
+    let asked = followed.script.asked();
+    assert!(asked[1].is_watch() && asked[1].get("sendInitialEvents").is_none());
+    assert!((300_000..640_000).contains(&asked[1].at), "{}", asked[1].at);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_wait_from_under_a_second_to_half_a_minute() {
+    let followed = Followed::new((0..9).map(|_| refused(500, "no")));
+    followed.env.sleep(Duration::from_secs(600)).await;
+    let at: Vec<u64> = followed.script.asked().iter().map(|asked| asked.at).collect();
+    let waits: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for (wait, most) in waits.iter().zip([800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]) {
+        assert!((most / 2..=most + 1).contains(wait), "{waits:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_permission_or_kind_is_a_pending_source_that_says_so() {
+    for (code, hint) in [(403, "the verbs list and watch"), (404, "CustomResourceDefinition")] {
+        let followed = Followed::new([
+            refused(code, "configmaps"),
+            streamed(&[object("a", 1)], 10, &[], End::Open),
+        ]);
+        let pending = |state: &SourceState| matches!(state, SourceState::Pending(_));
+        let state = followed.informer.wait_for_state(pending).await;
+        let SourceState::Pending(why) = state else { panic!("{state:?}") };
+        assert!(why.contains("ConfigMap") && why.contains(hint), "{why}");
+        assert!(!followed.informer.is_synced());
+        assert!(followed.informer.wait_for_sync().await, "it heals by itself");
+        assert_eq!(followed.informer.state(), SourceState::Synced);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_dies_at_once_again_and_again_is_not_hammered() {
+    let mut answers = vec![streamed(&[], 10, &[], End::Close)];
+    answers.extend((0..100).map(|_| watch([], End::Close)));
+    let followed = Followed::new(answers);
+    followed.env.sleep(Duration::from_secs(60)).await;
+    assert!(followed.script.asked().len() < 12, "{}", followed.script.asked().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_split_across_frames_are_put_together() {
+    let whole = event("ADDED", &object("b", 11));
+    let (left, right) = whole.split_at(17);
+    let lines = [left.to_owned(), format!("{right}\n{}", bookmark(12))];
+    let followed = Followed::new([streamed(&[], 10, &lines, End::Open)]);
+    followed.reaches(12).await;
+    assert_eq!(followed.names(), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletions_among_the_initial_events_count() {
+    let lines = [
+        event("ADDED", &object("a", 1)),
+        event("ADDED", &object("b", 2)),
+        event("DELETED", &object("a", 11)),
+        initial_end(12),
+    ];
+    let followed = Followed::new([watch(lines, End::Open)]);
+    followed.reaches(12).await;
+    assert_eq!(followed.names(), ["b"]);
+}
+
+fn input() -> impl Strategy<Value = Input<u64>> {
+    let revision = 1_u64..30;
+    let text = |revision: u64| revision.to_string();
+    let refusal = |code| Refusal { code, ..Refusal::default() };
+    prop_oneof![
+        3 => Just(()).prop_map(|()| Input::Go),
+        2 => Just(()).prop_map(|()| Input::Opened),
+        1 => proptest::sample::select(vec![400, 403, 410, 429, 500])
+            .prop_map(move |code| Input::Refused(refusal(code))),
+        1 => Just(()).prop_map(|()| Input::Broken("cut".to_owned())),
+        3 => (revision.clone(), proptest::bool::ANY).prop_map(move |(revision, last)| Input::Page {
+            items: vec![revision],
+            revision: text(revision),
+            token: (!last).then(|| "more".to_owned()),
+        }),
+        3 => revision.clone()
+            .prop_map(move |r| Input::Applied { object: r, revision: text(r) }),
+        3 => (revision, proptest::bool::ANY).prop_map(move |(revision, initial_end)| {
+            Input::Bookmark { revision: text(revision), initial_end }
+        }),
+        1 => Just(()).prop_map(|()| Input::Closed),
+        1 => Just(()).prop_map(|()| Input::Silent),
+    ]
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 2_000, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn whatever_comes_the_revision_goes_back_only_to_a_new_history(
+        inputs in proptest::collection::vec(input(), 1..80)
+    ) {
+        let mut machine = Machine::default();
+        let (mut known, mut new_history) = (0_u64, false);
+        for input in inputs {
+            let step = machine.step(input, 0.5);
+            for change in step.changes {
+                match change {
+                    Change::Restart { new_history: new } => new_history = new,
+                    Change::Synced(revision) => {
+                        let revision: u64 = revision.parse().unwrap();
+                        assert!(revision >= known || new_history);
+                        known = revision;
+                    }
+                    _ => {}
+                }
+            }
+            if let Next::Wait(delay) = step.next {
+                assert!(delay <= Duration::from_secs(30) && !delay.is_zero());
+            }
+        }
+    }
+}

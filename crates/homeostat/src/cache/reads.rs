@@ -1,0 +1,99 @@
+//! Reading an informer's cache: typed or not, by key, namespace, labels or owner; never waits.
+
+use std::sync::{Arc, PoisonError};
+
+use kube::core::{Selector, SelectorExt};
+
+use super::entry::Decoded;
+use super::{Entry, Informer, Store};
+use crate::error::Result;
+use crate::key::Key;
+use crate::kind::Object;
+
+/// How many typed objects an informer keeps decoded, besides those that somebody holds.
+const RECENTLY_DECODED: usize = 32;
+
+impl Informer {
+    /// The object of that key as type `K`; `None` when the cache does not have it.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] when the object does not fit the type.
+    pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>> {
+        self.entry(key).map(|entry| self.typed(&entry)).transpose()
+    }
+
+    /// All objects, or those of one namespace, in key order. An object that does not fit the type
+    /// is left out and reported to the log: one broken object must not stop work on the others.
+    #[must_use]
+    pub fn list<K: Object>(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+        self.typed_all(self.read(|store| store.iter(namespace).cloned().collect()))
+    }
+
+    /// The same for those whose labels match; see [`super::selector::parse`].
+    #[must_use]
+    pub fn select<K: Object>(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
+        self.typed_all(self.select_entries(namespace, selector))
+    }
+
+    /// The same, untyped.
+    #[must_use]
+    pub fn select_entries(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<Entry>> {
+        let matching = |entry: &&Arc<Entry>| selector.matches(&entry.header.labels);
+        self.read(|store| store.iter(namespace).filter(matching).cloned().collect())
+    }
+
+    /// The objects that have an owner (controller or not) of that uid, in key order.
+    #[must_use]
+    pub fn by_owner(&self, uid: &str) -> Vec<Arc<Entry>> {
+        self.read(|store| store.by_owner(uid).cloned().collect())
+    }
+
+    /// The same as type `K`; objects that do not fit it are left out and reported to the log.
+    #[must_use]
+    pub fn owned_by<K: Object>(&self, uid: &str) -> Vec<Arc<K>> {
+        self.typed_all(self.by_owner(uid))
+    }
+
+    /// The object of that key, untyped.
+    #[must_use]
+    pub fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.read(|store| store.get(key).cloned())
+    }
+
+    /// All objects, untyped, in key order.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.read(|store| store.iter(None).cloned().collect())
+    }
+
+    /// How many objects are cached.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read(Store::len)
+    }
+
+    /// Whether none is cached.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn typed<K: Object>(&self, entry: &Entry) -> Result<Arc<K>> {
+        let typed = entry.decode::<K>()?;
+        let mut recent = self.handle.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() == RECENTLY_DECODED {
+            recent.pop_front();
+        }
+        recent.push_back(Arc::clone(&typed) as Decoded);
+        Ok(typed)
+    }
+
+    fn typed_all<K: Object>(&self, entries: Vec<Arc<Entry>>) -> Vec<Arc<K>> {
+        let typed = entries.into_iter().map(|entry| entry.decode::<K>());
+        typed
+            .filter_map(|decoded| {
+                decoded.inspect_err(|error| tracing::warn!(%error, "left out of a list")).ok()
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,91 @@
+//! Waiting until a cache shows a write: what read-your-own-writes is made of.
+
+use std::time::Duration;
+
+use super::informer::SourceState;
+use super::{Informer, Store, revision};
+use crate::error::{Error, Result};
+use crate::key::Key;
+
+/// What [`Informer::wait_for_object`] waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// The object at this resource version or a later one.
+    Version(String),
+    /// The object gone.
+    Deleted,
+    /// The object gone, or marked as being deleted.
+    Deleting,
+}
+
+impl Informer {
+    /// Waits until the cache is complete up to `revision`.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it is not within `limit`, or the informer is stopped before.
+    pub async fn wait_for_revision(&self, revision: &str, limit: Duration) -> Result<()> {
+        self.wait_until(limit, |store| reached(store, revision), || format!("revision {revision}"))
+            .await
+    }
+
+    /// Waits until the cache shows what a write has done to the object `key` with that `uid`.
+    /// A later state counts too: deleted or made anew since.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it does not within `limit`, or the informer is stopped before.
+    pub async fn wait_for_object(
+        &self,
+        key: &Key,
+        uid: &str,
+        expect: &Expect,
+        limit: Duration,
+    ) -> Result<()> {
+        let shown = |store: &Store| match (store.get(key), expect) {
+            (None, Expect::Deleted | Expect::Deleting) => true,
+            (None, Expect::Version(version)) => reached(store, version),
+            (Some(entry), Expect::Deleted) => *entry.header.uid != *uid,
+            (Some(entry), Expect::Deleting) => {
+                *entry.header.uid != *uid || entry.header.is_being_deleted()
+            }
+            (Some(entry), Expect::Version(version)) => {
+                let cached = &entry.header.resource_version;
+                // Versions that cannot be compared must be equal.
+                revision::compare(cached, version)
+                    .map_or(cached == version, std::cmp::Ordering::is_ge)
+            }
+        };
+        self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
+    }
+
+    async fn wait_until(
+        &self,
+        limit: Duration,
+        shown: impl Fn(&Store) -> bool,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        let mut progress = self.handle.core.progress.subscribe();
+        let wait = async {
+            // Subscribed before looking: a change in between is not missed.
+            while !self.read(&shown) {
+                if progress.borrow_and_update().state == SourceState::Stopped
+                    || progress.changed().await.is_err()
+                {
+                    return false;
+                }
+            }
+            true
+        };
+        let seen = self.handle.env.timeout(limit, wait).await.unwrap_or(false);
+        if seen {
+            return Ok(());
+        }
+        let at = self.revision().unwrap_or_else(|| "nothing yet".to_owned());
+        Err(Error::Stale(format!("{} at {at} has not seen {}", self.kind(), what())))
+    }
+}
+
+fn reached(store: &Store, wanted: &str) -> bool {
+    store.revision().is_some_and(|at| {
+        revision::compare(at, wanted).map_or(at == wanted, std::cmp::Ordering::is_ge)
+    })
+}

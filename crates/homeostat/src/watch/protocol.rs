@@ -1,0 +1,98 @@
+//! The words that the watch machine, its driver and the cache exchange.
+
+use std::time::Duration;
+
+use super::request::{Refusal, Request};
+
+/// What the driver saw.
+#[derive(Debug)]
+pub enum Input<O> {
+    /// The start, or the end of a wait.
+    Go,
+    /// The server has accepted a watch.
+    Opened,
+    /// The server answered with an error, or sent one in the stream.
+    Refused(Refusal),
+    /// The connection failed or broke.
+    Broken(String),
+    /// A page of a list.
+    Page {
+        /// Its objects.
+        items: Vec<O>,
+        /// The revision of the list.
+        revision: String,
+        /// Where the next page begins; `None` on the last.
+        token: Option<String>,
+    },
+    /// An object was added or modified.
+    Applied {
+        /// The object.
+        object: O,
+        /// Its revision.
+        revision: String,
+    },
+    /// An object was deleted.
+    Deleted {
+        /// Its last state.
+        object: O,
+        /// The revision of the deletion.
+        revision: String,
+    },
+    /// The watch is complete up to a revision.
+    Bookmark {
+        /// That revision.
+        revision: String,
+        /// Whether it ends the initial events of a streaming list.
+        initial_end: bool,
+    },
+    /// Something that cannot be read; it is skipped.
+    Undecodable(String),
+    /// The server ended the watch in good order.
+    Closed,
+    /// Nothing came for as long as [`Next::Read`] allowed.
+    Silent,
+}
+
+/// What the cache is told.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change<O> {
+    /// A list begins; with `new_history` older revisions replace newer ones.
+    Restart {
+        /// The server's history was lost or restored.
+        new_history: bool,
+    },
+    /// An object was listed, added or modified.
+    Applied(O),
+    /// An object was deleted.
+    Deleted(O),
+    /// The list is complete at that revision.
+    Synced(String),
+    /// Everything up to that revision was told.
+    Bookmark(String),
+    /// The watch runs.
+    Watching,
+    /// The source does not work at the moment, and why.
+    Pending(String),
+    /// An object was skipped, and why.
+    Skipped(String),
+}
+
+/// What the driver does next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send this, giving up what is open.
+    Request(Request),
+    /// Read on, at most this long without a word.
+    Read(Duration),
+    /// Wait, giving up what is open.
+    Wait(Duration),
+}
+
+/// The result of one step.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<O> {
+    /// For the cache, in order.
+    pub changes: Vec<Change<O>>,
+    /// For the driver.
+    pub next: Next,
+}
