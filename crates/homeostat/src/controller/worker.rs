@@ -248,7 +248,8 @@ impl<K: Object> Worker<K> {
         let delay = match outcome {
             Outcome::Done => None,
             Outcome::Requeue => {
-                self.queue.add(key.clone(), Trigger::Requeued);
+                // Low: behind the keys of the first list too, if they are still waiting.
+                self.queue.add_low(key.clone(), Trigger::Requeued);
                 None
             }
             Outcome::RequeueAfter(delay) => Some(delay),

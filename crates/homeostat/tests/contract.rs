@@ -1,0 +1,353 @@
+//! The reconcile contract, row by row.
+
+mod cluster;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cluster::{config, endings, on_cluster, triggers};
+use homeostat::{Backoff, Context, Controller, Error, Outcome, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+/// A controller whose n-th run (from 0) gives what `answer` says.
+fn scripted(
+    answer: impl Fn(usize) -> Result<Outcome> + Send + Sync + 'static,
+) -> Controller<ConfigMap> {
+    let (answer, runs) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
+    let reconcile = move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+        let (answer, run) = (answer.clone(), runs.fetch_add(1, Ordering::SeqCst));
+        async move { answer(run) }
+    };
+    Controller::new(reconcile).backoff(Backoff::default().exact())
+}
+
+fn failure() -> Result<Outcome> {
+    Err(Error::transient("out of order"))
+}
+
+#[test]
+fn done_waits_for_an_event() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(scripted(|_| Ok(Outcome::Done))).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 1);
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, 2).await;
+        assert_eq!(triggers(&records[0]), "initial");
+        assert_eq!(triggers(&records[1]), format!("ConfigMap {}/a updated", cluster.namespace));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn requeue_after_runs_at_that_time() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let delay = Duration::from_secs(2);
+        let running = cluster.start(scripted(move |_| Ok(Outcome::RequeueAfter(delay)))).await;
+        let records = cluster.runs(&running.journal(), 3).await;
+        cluster.assert_apart(records[0].time, records[1].time, delay);
+        cluster.assert_apart(records[1].time, records[2].time, delay);
+        assert_eq!(triggers(&records[1]), "timer");
+        assert_eq!(records[0].next.unwrap(), records[0].time + delay);
+    });
+}
+
+#[test]
+fn requeue_at_runs_at_that_time_and_at_once_when_it_has_passed() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let now = cluster.env.now();
+        let due = now + Duration::from_secs(3);
+        let answers = [due, now - Duration::from_secs(60)];
+        let running = cluster
+            .start(scripted(move |run| {
+                Ok(answers.get(run).map_or(Outcome::Done, |time| Outcome::RequeueAt(*time)))
+            }))
+            .await;
+        let records = cluster.runs(&running.journal(), 3).await;
+        cluster.assert_apart(due, records[1].time, Duration::ZERO);
+        cluster.assert_apart(records[1].time, records[2].time, Duration::ZERO);
+        cluster.nothing_more().await;
+        assert_eq!(running.journal().total(), 3);
+    });
+}
+
+#[test]
+fn an_event_consumes_a_pending_requeue() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let answer = |run| {
+            Ok(if run == 0 { Outcome::RequeueAfter(Duration::from_secs(2)) } else { Outcome::Done })
+        };
+        let running = cluster.start(scripted(answer)).await;
+        cluster.runs(&running.journal(), 1).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        cluster.runs(&running.journal(), 2).await;
+        cluster.nothing_more().await;
+        assert_eq!(running.journal().total(), 2);
+    });
+}
+
+#[test]
+fn requeue_goes_behind_the_keys_already_waiting() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let answer = |run| Ok(if run == 0 { Outcome::Requeue } else { Outcome::Done });
+        let running = cluster.start(scripted(answer).concurrency(1)).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        let order: Vec<&str> = records.iter().map(|record| &*record.key.name).collect();
+        assert_eq!(order, ["a", "b", "c", "a"]);
+        assert_eq!(triggers(&records[3]), "requeued");
+    });
+}
+
+#[test]
+fn failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let rows: Vec<u64> = if cluster.is_virtual {
+            vec![1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+        } else {
+            vec![1, 2]
+        };
+        let good = rows.len();
+        let answer = move |run| if run == good { Ok(Outcome::Requeue) } else { failure() };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), rows.len() + 3).await;
+        for (pair, seconds) in records.windows(2).zip(&rows) {
+            cluster.assert_apart(pair[0].time, pair[1].time, Duration::from_secs(*seconds));
+        }
+        assert_eq!(triggers(&records[1]), "retry 1");
+        assert_eq!(records[0].result.to_string(), "failed: out of order");
+        let after = &records[rows.len() + 1..];
+        cluster.assert_apart(after[0].time, after[1].time, Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn jitter_shortens_a_backoff_and_a_controller_may_choose_its_own() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let first = Duration::from_secs(4);
+        let backoff = Backoff { first, jitter: 0.5, ..Backoff::default() };
+        let running = cluster.start(scripted(|_| failure()).backoff(backoff)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        let waited = records[1].time.duration_since(records[0].time).as_secs_f64();
+        assert!((2.0..=4.1).contains(&waited), "{waited}");
+    });
+}
+
+#[test]
+fn a_terminal_error_waits_for_a_change_and_forgets_the_failures() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let answer = |run| match run {
+            2 => Err(Error::terminal("hopeless")),
+            _ => failure(),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 3);
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, 5).await;
+        assert_eq!((&*endings(&records)[2], records[2].next), ("terminal: hopeless", None));
+        cluster.assert_apart(records[3].time, records[4].time, Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn a_conflict_is_a_quick_retry_and_no_failure() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let answer = |run| match run {
+            0..3 => Err(Error::Stale("behind".to_owned())),
+            3 => failure(),
+            _ => Ok(Outcome::Done),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), 5).await;
+        for (pair, millis) in records.windows(2).zip([10, 20, 40, 1000]) {
+            cluster.assert_apart(pair[0].time, pair[1].time, Duration::from_millis(millis));
+        }
+        assert_eq!(triggers(&records[1]), "conflict");
+        assert_eq!(endings(&records)[0], "conflict: the cache is behind: behind");
+    });
+}
+
+#[test]
+fn endless_conflicts_become_failures() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(scripted(|_| Err(Error::Stale("behind".to_owned())))).await;
+        let records = cluster.runs(&running.journal(), 7).await;
+        assert!(endings(&records[..5]).iter().all(|ending| ending.starts_with("conflict")));
+        assert!(endings(&records)[5].starts_with("failed"));
+        cluster.assert_apart(records[5].time, records[6].time, Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn a_panic_is_a_failure_of_its_key_alone() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let reconcile = async |object: Arc<ConfigMap>, _: Context<ConfigMap>| {
+            assert!(object.metadata.name.as_deref() != Some("a"), "a is bad");
+            Ok(Outcome::Done)
+        };
+        let reconcile = move |object, context| reconcile(object, context);
+        let controller = Controller::new(reconcile).backoff(Backoff::default().exact());
+        let running = cluster.start(controller.concurrency(1)).await;
+        let records = cluster.runs(&running.journal(), 3).await;
+        assert_eq!(
+            endings(&records),
+            [
+                "failed: reconcile panicked: a is bad",
+                "done",
+                "failed: reconcile panicked: a is bad",
+            ]
+        );
+        cluster.assert_apart(records[0].time, records[2].time, Duration::from_secs(1));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let reconcile =
+            async |_: Arc<ConfigMap>, _: Context<ConfigMap>| std::future::pending().await;
+        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let limit = Duration::from_secs(1);
+        let backoff = Backoff::default().exact();
+        let running = cluster.start(controller.timeout(limit).backoff(backoff)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!(endings(&records)[0], "failed: reconcile took longer than 1s");
+        cluster.assert_apart(records[0].time, records[1].time, Duration::from_secs(2));
+    });
+}
+
+#[test]
+fn one_key_is_never_on_two_workers_and_others_run_beside_it() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let busy: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
+        let most = Arc::new(AtomicUsize::new(0));
+        let (shared, widest) = (busy.clone(), most.clone());
+        let reconcile = move |object: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let (busy, most) = (shared.clone(), widest.clone());
+            async move {
+                let name = object.metadata.name.clone().unwrap();
+                {
+                    let mut busy = busy.lock().unwrap();
+                    *busy.entry(name.clone()).or_default() += 1;
+                    assert_eq!(busy[&name], 1, "{name} runs twice");
+                    let now: u32 = busy.values().sum();
+                    most.fetch_max(now as usize, Ordering::SeqCst);
+                }
+                context.env().sleep(Duration::from_millis(500)).await;
+                *busy.lock().unwrap().get_mut(&name).unwrap() -= 1;
+                Ok(Outcome::Done)
+            }
+        };
+        let running = cluster.start(Controller::new(reconcile)).await;
+        for value in 0..5 {
+            cluster
+                .patch::<ConfigMap>("a", json!({ "data": { "value": value.to_string() } }))
+                .await;
+            cluster.env.sleep(Duration::from_millis(100)).await;
+        }
+        let records = cluster.runs(&running.journal(), 4).await;
+        assert!(endings(&records).iter().all(|ending| ending == "done"), "{}", running.journal());
+        assert!(most.load(Ordering::SeqCst) >= 3);
+    });
+}
+
+#[test]
+fn an_object_that_is_gone_is_not_reconciled_and_its_failures_are_forgotten() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(scripted(|_| failure())).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        cluster.api::<ConfigMap>().delete("a", &Default::default()).await.unwrap();
+        cluster.nothing_more().await;
+        let before = journal.total();
+        assert_eq!(before, 3);
+        cluster.create(&config("a", "1")).await;
+        let records = cluster.runs(&journal, 5).await;
+        cluster.assert_apart(records[3].time, records[4].time, Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn not_finding_the_primary_is_no_error() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let reconcile = async |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let namespace = context.key().namespace.clone().unwrap();
+            let api: homeostat::kube::Api<ConfigMap> =
+                homeostat::kube::Api::namespaced(context.client().clone(), &namespace);
+            api.delete("a", &Default::default()).await?;
+            api.get("a").await?;
+            Ok(Outcome::Done)
+        };
+        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let running = cluster.start(controller).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+        cluster.nothing_more().await;
+        assert_eq!(running.journal().total(), 1);
+    });
+}
+
+#[test]
+fn a_stop_lets_a_running_reconcile_finish_and_starts_no_other() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let reconcile = async |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            context.env().sleep(Duration::from_secs(2)).await;
+            Ok(Outcome::Done)
+        };
+        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let running = cluster.start(controller.concurrency(1)).await;
+        let journal = running.journal();
+        cluster.env.sleep(Duration::from_millis(200)).await;
+        running.stop().await.unwrap();
+        assert_eq!(endings(&journal.records()), ["done"]);
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 1);
+    });
+}
+
+#[test]
+fn a_stop_drops_what_does_not_finish_within_the_grace() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let reconcile =
+            async |_: Arc<ConfigMap>, _: Context<ConfigMap>| std::future::pending().await;
+        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let manager = cluster.manager().grace(Duration::from_secs(1));
+        let running = manager.with(controller.namespace(&cluster.namespace)).start().await.unwrap();
+        cluster.env.sleep(Duration::from_millis(200)).await;
+        let error = running.stop().await.unwrap_err();
+        assert!(error.to_string().contains("configmap"), "{error}");
+    });
+}
