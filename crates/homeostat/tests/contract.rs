@@ -207,7 +207,6 @@ fn a_panic_is_a_failure_of_its_key_alone() {
             assert!(object.metadata.name.as_deref() != Some("a"), "a is bad");
             Ok(Outcome::Done)
         };
-        let reconcile = move |object, context| reconcile(object, context);
         let controller = Controller::new(reconcile).backoff(Backoff::default().exact());
         let running = cluster.start(controller.concurrency(1)).await;
         let records = cluster.runs(&running.journal(), 3).await;
@@ -230,7 +229,7 @@ fn a_reconcile_that_takes_too_long_is_dropped_and_tried_again() {
         cluster.create(&config("a", "1")).await;
         let reconcile =
             async |_: Arc<ConfigMap>, _: Context<ConfigMap>| std::future::pending().await;
-        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let controller = Controller::new(reconcile);
         let limit = Duration::from_secs(1);
         let backoff = Backoff::default().exact();
         let running = cluster.start(controller.timeout(limit).backoff(backoff)).await;
@@ -307,7 +306,7 @@ fn not_finding_the_primary_is_no_error() {
             api.get("a").await?;
             Ok(Outcome::Done)
         };
-        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let controller = Controller::new(reconcile);
         let running = cluster.start(controller).await;
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records), ["done"]);
@@ -326,7 +325,7 @@ fn a_stop_lets_a_running_reconcile_finish_and_starts_no_other() {
             context.env().sleep(Duration::from_secs(2)).await;
             Ok(Outcome::Done)
         };
-        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let controller = Controller::new(reconcile);
         let running = cluster.start(controller.concurrency(1)).await;
         let journal = running.journal();
         cluster.env.sleep(Duration::from_millis(200)).await;
@@ -343,7 +342,7 @@ fn a_stop_drops_what_does_not_finish_within_the_grace() {
         cluster.create(&config("a", "1")).await;
         let reconcile =
             async |_: Arc<ConfigMap>, _: Context<ConfigMap>| std::future::pending().await;
-        let controller = Controller::new(move |object, context| reconcile(object, context));
+        let controller = Controller::new(reconcile);
         let manager = cluster.manager().grace(Duration::from_secs(1));
         let running = manager.with(controller.namespace(&cluster.namespace)).start().await.unwrap();
         cluster.env.sleep(Duration::from_millis(200)).await;

@@ -185,5 +185,9 @@ fn event(note: Note, name: String, now: Timestamp, host: &str) -> Event {
 
 /// The longest prefix of at most `limit` bytes that is whole characters.
 fn clip(text: &str, limit: usize) -> &str {
-    &text[..text.floor_char_boundary(limit)]
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

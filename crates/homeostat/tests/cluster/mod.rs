@@ -1,7 +1,8 @@
 //! The cluster a test runs on: the embedded API on virtual time, or, when
 //! `HOMEOSTAT_TEST_KUBECONFIG` names one, a real cluster on the wall clock.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::sync::Arc;
 use std::time::Duration;
