@@ -7,18 +7,23 @@
 
 mod claim;
 mod deployment;
+mod endpoints;
 mod fingerprint;
+mod gc;
 mod job;
+mod namespace;
 pub mod node;
 mod pod;
 mod replicaset;
+mod scheduler;
 mod selector;
+mod serviceaccount;
 mod statefulset;
 mod write;
 
 use std::path::PathBuf;
 
-use homeostat::Manager;
+use homeostat::{Journal, Manager, Result, Running};
 
 /// What the controllers must be told.
 #[derive(Debug, Clone, Default)]
@@ -32,11 +37,63 @@ pub struct ClusterConfig {
 /// Adds every controller of the cluster to `manager`.
 #[must_use]
 pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
-    let _ = config;
     manager
+        .with(serviceaccount::controller(&config.root_ca))
         .with(deployment::controller())
         .with(replicaset::controller())
         .with(statefulset::controller())
         .with(job::controller())
         .with(job::orphan_controller())
+        .with(endpoints::controller())
+        .with(scheduler::controller())
+}
+
+/// A running cluster: every controller, garbage collection, and the end of namespaces.
+///
+/// Dropping it stops everything at once, [`Cluster::stop`] does so in order.
+#[derive(Debug)]
+pub struct Cluster {
+    collector: gc::Collector,
+    running: Running,
+}
+
+impl Cluster {
+    /// Adds the cluster's controllers to `manager`, which may have others already, and starts
+    /// everything. Returns when all caches are in sync.
+    ///
+    /// # Errors
+    /// When the kinds the API serves cannot be found out, or as [`Manager::start`].
+    pub async fn start(manager: Manager, config: &ClusterConfig) -> Result<Self> {
+        let (client, env) = (manager.client().clone(), manager.env().clone());
+        let running = controllers(manager, config).start().await?;
+        let surroundings = gc::Surroundings {
+            client,
+            env,
+            caches: running.caches(),
+            recorder: running.recorder().clone(),
+        };
+        let collector = gc::Collector::start(surroundings).await?;
+        Ok(Self { collector, running })
+    }
+
+    /// The journal of all controllers of the manager.
+    #[must_use]
+    pub fn journal(&self) -> Journal {
+        self.running.journal()
+    }
+
+    /// The started manager.
+    #[must_use]
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Stops collection, then the controllers, in order.
+    ///
+    /// # Errors
+    /// As [`Running::stop`]; everything is stopped all the same.
+    pub async fn stop(self) -> Result<()> {
+        self.collector.stop().await;
+        self.running.stop().await
+    }
 }

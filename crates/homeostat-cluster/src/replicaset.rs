@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
-use homeostat::{Context, Controller, Outcome, Result};
+use homeostat::{Context, Controller, EventType, Outcome, Result};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
@@ -129,7 +128,7 @@ async fn reconcile(
     let refs: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
     let told = failure.as_ref().map(|error| ("FailedCreate", error.to_string()));
     let new = status(&set, &refs, told, ctx.now());
-    write::status(ctx.client(), set.as_ref(), set.status.as_ref(), &new, Map::new()).await?;
+    write::status(&ctx, set.as_ref(), set.status.as_ref(), &new, Map::new()).await?;
     if let Some(error) = failure {
         return Err(error);
     }

@@ -1,8 +1,8 @@
 //! Writes the context has no method for: statuses of built-in kinds, objects without an owner,
-//! deletions with a policy. Each is one request; none waits for a cache.
+//! deletions with a policy. Each is one request.
 
 use homeostat::kube::{self, Client};
-use homeostat::{Error, Key, Kind, Object, Result};
+use homeostat::{Context, Error, Key, Kind, Object, Result};
 use http::{Method, Request};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,10 +10,11 @@ use serde_json::{Map, Value, json};
 /// What a request that may find nothing answers.
 pub(crate) type Found = Option<Value>;
 
-/// Replaces the status of `object` where it differs from what the cache has; fields that are gone
-/// are cleared. `metadata` is merged beside it (the uid guards against a namesake).
+/// Replaces the status of the primary where it differs from what the cache has; fields that are
+/// gone are cleared. `metadata` is merged beside it (the uid guards against a namesake). Returns
+/// whether anything was written; an object that is gone needs no status.
 pub(crate) async fn status<K: Object, S: Serialize + PartialEq>(
-    client: &Client,
+    ctx: &Context<K>,
     object: &K,
     old: Option<&S>,
     new: &S,
@@ -34,8 +35,10 @@ pub(crate) async fn status<K: Object, S: Serialize + PartialEq>(
     }
     metadata.insert("uid".into(), json!(object.meta().uid));
     let body = json!({"metadata": metadata, "status": status});
-    patch(client, &Kind::of::<K>(), &Key::of(object), Some("status"), &body).await?;
-    Ok(true)
+    match ctx.merge_patch_status::<K>(&Key::of(object), &body).await {
+        Err(Error::Api(kube::Error::Api(status))) if status.code == 404 => Ok(false),
+        written => written.map(|_| true),
+    }
 }
 
 /// JSON merge patch; `None` when the object is gone.

@@ -9,9 +9,8 @@ mod rollout;
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, Key, Outcome, Result};
+use homeostat::{Context, Controller, Error, EventType, Key, Outcome, Result};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet};
 use serde_json::{Map, json};
 
@@ -98,8 +97,7 @@ async fn create(
 async fn collide(deployment: &Deployment, ctx: &Context<Deployment>) -> Result<Outcome> {
     let mut status = deployment.status.clone().unwrap_or_default();
     status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-    write::status(ctx.client(), deployment, deployment.status.as_ref(), &status, Map::new())
-        .await?;
+    write::status(ctx, deployment, deployment.status.as_ref(), &status, Map::new()).await?;
     Ok(Outcome::Done)
 }
 
@@ -182,6 +180,6 @@ async fn report(
     {
         metadata.insert("annotations".into(), json!({REVISION: revision}));
     }
-    write::status(ctx.client(), deployment, deployment.status.as_ref(), &status, metadata).await?;
+    write::status(ctx, deployment, deployment.status.as_ref(), &status, metadata).await?;
     Ok(progress::deadline(spec, &status, now).map_or(Outcome::Done, Outcome::RequeueAt))
 }

@@ -10,9 +10,8 @@ mod plan;
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
+use homeostat::{Context, Controller, EventType, Key, Kind, Outcome, Result};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Map, json};
@@ -52,8 +51,7 @@ async fn reconcile(job: Arc<Job>, ctx: Context<Job>) -> Result<Outcome> {
         // What was made must be in the cache before the next reconcile counts.
         ctx.owned::<Pod>().await?;
     }
-    write::status(ctx.client(), job.as_ref(), job.status.as_ref(), &plan.status, Map::new())
-        .await?;
+    write::status(&ctx, job.as_ref(), job.status.as_ref(), &plan.status, Map::new()).await?;
     // The status that was read names these Pods: their results cannot be lost any more.
     for pod in &plan.counted {
         untrack(&ctx, pod).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
+use homeostat::{Context, Controller, Error, Key, Kind, Outcome, Result};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -35,7 +35,7 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
         let live = write::read(ctx.client(), &Kind::of::<Job>(), &key).await?;
         let uid = live.as_ref().and_then(|job| job.pointer("/metadata/uid")?.as_str());
         if uid == Some(owner.uid.as_str()) {
-            return Ok(Outcome::Requeue);
+            return Err(Error::Stale(format!("Job {key} is there but not in the cache")));
         }
     }
     remove_tracking(ctx.client(), &pod).await?;

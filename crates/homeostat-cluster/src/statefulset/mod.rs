@@ -9,9 +9,8 @@ mod revision;
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, Key, Outcome, Result};
+use homeostat::{Context, Controller, Error, EventType, Key, Outcome, Result};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::{Map, json};
@@ -64,7 +63,7 @@ async fn reconcile(
     let observed = Observed { set: &set, spec, revisions: &revisions, pods: &pods };
     let status = plan::status(&observed, ctx.now());
     trim_history(&set, &ctx, &revisions, &status, &pods).await?;
-    write::status(ctx.client(), set.as_ref(), set.status.as_ref(), &status, Map::new()).await?;
+    write::status(&ctx, set.as_ref(), set.status.as_ref(), &status, Map::new()).await?;
     match failure {
         Some(error) => Err(error),
         None => {
@@ -105,8 +104,7 @@ async fn revisions(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Opti
                 Ok(_) | Err(Error::NotOurs { .. }) => {
                     let mut status = set.status.clone().unwrap_or_default();
                     status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-                    write::status(ctx.client(), set, set.status.as_ref(), &status, Map::new())
-                        .await?;
+                    write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
                     return Ok(None);
                 }
                 Err(error) => return Err(error),

@@ -1,0 +1,143 @@
+//! Carries out what was decided about one object. Every write is guarded by uid and, where it
+//! replaces a list, by resourceVersion.
+
+use homeostat::cache::Owner;
+use homeostat::{Error, Key, Result};
+use serde_json::{Value, json};
+
+use super::decide::{self, Action, Standing};
+use super::graph::{Node, ORPHAN, Uid};
+use super::{Monitor, Surroundings};
+use crate::write;
+
+/// Looks at one object and does what is due. An object the graph no longer has needs nothing.
+pub(super) async fn collect(
+    surroundings: &Surroundings,
+    monitor: &Monitor,
+    uid: &Uid,
+) -> Result<()> {
+    let Some((node, seen)) = look(monitor, uid) else { return Ok(()) };
+    let mut owners = Vec::new();
+    for (owner, standing) in seen {
+        let standing = match standing {
+            // An object on its way out is not judged by its owners.
+            Standing::Unseen if !node.is_deleting => {
+                ask(surroundings, monitor, &node, &owner).await?
+            }
+            known => known,
+        };
+        owners.push((owner.uid, standing));
+    }
+    let action = decide::decide(&monitor.graph(), &node, &owners);
+    carry_out(surroundings, monitor, &node, action).await
+}
+
+fn look(monitor: &Monitor, uid: &Uid) -> Option<(Node, Vec<(Owner, Standing)>)> {
+    let graph = monitor.graph();
+    let node = graph.get(uid)?.clone();
+    let seen = node
+        .owners
+        .iter()
+        .map(|owner| (owner.clone(), decide::standing(&graph, &node, owner)))
+        .collect();
+    Some((node, seen))
+}
+
+/// Asks the API about an owner that the graph has not seen.
+async fn ask(
+    surroundings: &Surroundings,
+    monitor: &Monitor,
+    node: &Node,
+    owner: &Owner,
+) -> Result<Standing> {
+    let Some(kind) = monitor.kind_of(owner) else { return Ok(Standing::Unknown) };
+    if kind.is_namespaced() && node.key.namespace.is_none() {
+        return Ok(Standing::Unknown);
+    }
+    let namespace = node.key.namespace.clone().filter(|_| kind.is_namespaced());
+    let key = Key { namespace, name: owner.name.as_str().into() };
+    let live = write::read(&surroundings.client, &kind, &key).await?;
+    let uid = live.as_ref().and_then(|object| object.pointer("/metadata/uid")?.as_str());
+    Ok(if uid == Some(&*owner.uid) { Standing::Solid } else { Standing::Absent })
+}
+
+async fn carry_out(
+    surroundings: &Surroundings,
+    monitor: &Monitor,
+    node: &Node,
+    action: Action,
+) -> Result<()> {
+    let client = &surroundings.client;
+    match action {
+        Action::Keep => {}
+        Action::Delete(policy) => {
+            tracing::debug!(kind = %node.kind, key = %node.key, policy, "deleting: no owner left");
+            write::delete(client, &node.kind, &node.key, &node.uid, policy).await?;
+        }
+        Action::Disown(gone) => disown(surroundings, node, &gone).await?,
+        Action::Unblock => {
+            let unblock = |owner: &Owner| (owner.clone(), false);
+            set_owners(surroundings, node, node.owners.iter().map(unblock)).await?;
+            write::delete(client, &node.kind, &node.key, &node.uid, "Foreground").await?;
+        }
+        Action::FreeDependents(dependents) => {
+            for uid in dependents {
+                let dependent = monitor.graph().get(&uid).cloned();
+                if let Some(dependent) = dependent {
+                    disown(surroundings, &dependent, std::slice::from_ref(&node.uid)).await?;
+                }
+            }
+            finish(surroundings, node, ORPHAN).await?;
+        }
+        Action::Finish(finalizer) => finish(surroundings, node, finalizer).await?,
+        Action::Visit(dependents) => {
+            for uid in dependents {
+                monitor.visit(uid);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes the references to `gone` from an object.
+async fn disown(surroundings: &Surroundings, node: &Node, gone: &[Uid]) -> Result<()> {
+    let kept = node.owners.iter().filter(|owner| !gone.contains(&owner.uid));
+    set_owners(surroundings, node, kept.map(|owner| (owner.clone(), owner.block_owner_deletion)))
+        .await
+}
+
+async fn set_owners(
+    surroundings: &Surroundings,
+    node: &Node,
+    owners: impl Iterator<Item = (Owner, bool)>,
+) -> Result<()> {
+    let owners: Vec<Value> = owners
+        .map(|(owner, blocks)| {
+            json!({
+                "apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
+                "uid": owner.uid, "controller": owner.controller, "blockOwnerDeletion": blocks,
+            })
+        })
+        .collect();
+    patch(surroundings, node, json!({ "ownerReferences": owners })).await
+}
+
+async fn finish(surroundings: &Surroundings, node: &Node, finalizer: &str) -> Result<()> {
+    let rest: Vec<&String> = node.finalizers.iter().filter(|name| *name != finalizer).collect();
+    patch(surroundings, node, json!({ "finalizers": rest })).await
+}
+
+/// Patches metadata of exactly the version that was judged. A conflict means that an event is on
+/// the way which brings the object here again, but it is retried all the same.
+async fn patch(surroundings: &Surroundings, node: &Node, mut metadata: Value) -> Result<()> {
+    metadata["uid"] = json!(node.uid);
+    metadata["resourceVersion"] = json!(node.resource_version);
+    let body = json!({ "metadata": metadata });
+    match write::patch(&surroundings.client, &node.kind, &node.key, None, &body).await {
+        Err(error @ Error::Api(_)) if error.is_conflict() => {
+            let text = format!("{} {} changed meanwhile", node.kind, node.key);
+            Err(Error::Stale(text))
+        }
+        other => other.map(drop),
+    }
+}
