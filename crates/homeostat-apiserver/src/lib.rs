@@ -25,5 +25,5 @@ pub mod store;
 pub mod validate;
 
 pub use http::Body;
-pub use server::{Server, ServerConfig};
+pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;

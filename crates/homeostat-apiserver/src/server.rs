@@ -1,6 +1,7 @@
 //! The server: one object that is called in-process and served over TLS alike.
 
 use std::convert::Infallible;
+use std::net::Ipv4Addr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,13 +28,39 @@ pub struct ServerConfig {
     /// Whether Pods need their ServiceAccount to exist; off by default, because something must
     /// make those accounts.
     pub service_account_admission: bool,
+    /// Where Services get their addresses; 127.96.0.0/16 by default, which any process of a Linux
+    /// host can answer on.
+    pub service_range: AddressRange,
+}
+
+/// A range of IPv4 addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRange {
+    /// The first address, which is never given out.
+    pub base: Ipv4Addr,
+    /// How many leading bits all addresses share; at most 30.
+    pub prefix: u8,
+}
+
+impl AddressRange {
+    /// The addresses that can be given out, lowest first.
+    pub fn addresses(self) -> impl Iterator<Item = Ipv4Addr> {
+        let size = 1_u32 << (32 - u32::from(self.prefix.clamp(1, 30)));
+        let base = u32::from(self.base) & !(size - 1);
+        (base + 1..base + size - 1).map(Ipv4Addr::from)
+    }
 }
 
 impl ServerConfig {
     /// The defaults, in that environment.
     #[must_use]
     pub fn new(env: Env) -> Self {
-        Self { env, history: 4096, service_account_admission: false }
+        Self {
+            env,
+            history: 4096,
+            service_account_admission: false,
+            service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod events;
 pub(crate) mod negotiate;
 mod render;
 pub(crate) mod route;
+mod subresource;
 mod verbs;
 mod watch;
 

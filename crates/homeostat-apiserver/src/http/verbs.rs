@@ -98,13 +98,19 @@ async fn resource(
         body: body::read(body).await?,
     };
     match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
-        (&Method::GET | &Method::HEAD, "", _) => call.list_or_watch().await,
+        (&Method::GET | &Method::HEAD, "", _) if call.target.kind.is_stored() => {
+            call.list_or_watch().await
+        }
         (&Method::POST, "", _) => call.create(),
         (&Method::DELETE, "", _) => call.delete_collection(),
+        (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {
+            Err(Status::no_such_resource())
+        }
         (&Method::GET | &Method::HEAD, _, "" | "status") => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status"),
         (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status"),
         (&Method::DELETE, _, "") => call.delete(),
+        (method, _, sub) if !sub.is_empty() => call.subresource(method, sub).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
@@ -118,12 +124,12 @@ fn read_query(text: &str) -> Query {
 }
 
 impl Call {
-    fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
+    pub(crate) fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
         let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)
     }
 
-    fn written(&self, written: &Written) -> Response<Body> {
+    pub(crate) fn written(&self, written: &Written) -> Response<Body> {
         let code = if written.created { 201 } else { 200 };
         let bytes = render::object(&self.target.kind, &written.object, self.accepted.form);
         let mut response = answer::document(code, bytes, self.accepted.encoding);
@@ -131,7 +137,7 @@ impl Call {
         response
     }
 
-    async fn get(self) -> Result<Response<Body>, Status> {
+    pub(crate) async fn get(self) -> Result<Response<Body>, Status> {
         let asked = self.query.get("resourceVersion").map_or("", String::as_str);
         if let Some(revision) = crate::registry::options::revision(asked)? {
             wait_for(&self.registry, revision).await?;
@@ -170,6 +176,9 @@ impl Call {
     fn create(self) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
         let body = decode::object(&self.headers, &self.body)?;
+        if !self.target.kind.is_stored() {
+            return self.review(&body.value);
+        }
         Ok(self.written(&self.registry.create(&self.target, body, &options)?))
     }
 

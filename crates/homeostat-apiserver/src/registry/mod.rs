@@ -15,8 +15,11 @@ mod names;
 pub mod options;
 mod patch;
 mod read;
+pub(crate) mod reviews;
 mod rules;
+mod scale;
 pub mod selector;
+mod subresource;
 mod update;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -28,12 +31,14 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
-use crate::store::{Draft, Expect, Key, Store, Stored};
+use crate::store::{Draft, Expect, Key, Range, Store, Stored};
 
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
 pub use patch::Patch;
 pub(crate) use read::Listed;
+pub(crate) use rules::patched;
+pub(crate) use scale::ScaleWrite;
 
 /// A request's object: which kind, where.
 #[derive(Debug, Clone)]

@@ -3,13 +3,14 @@
 //! The order on every write is: shape (drop what the kind does not know) → default → admission →
 //! validate → track ownership. The modules called here are pure; this one only picks and words.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
 use super::{Body, Patch, Writer, metadata};
 use crate::apply::{self, ApplyError, FieldSet, Manager, PathElement};
 use crate::kinds::Kind;
+use crate::patch::PatchError;
 use crate::status::Status;
 use crate::{decode, default, patch, validate};
 
@@ -141,20 +142,20 @@ pub(crate) fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value,
             return Err(Status::internal("an apply is not a patch of the live object"));
         }
     };
+    refused(result)
+}
+
+/// A patch that does not fit, as the API words it.
+pub(crate) fn refused(result: Result<Value, PatchError>) -> Result<Value, Status> {
     result.map_err(|error| {
-        let (code, words) = (error.status(), error.to_string());
-        match code {
+        let words = error.to_string();
+        match error.status() {
             400 => Status::bad_request(words),
             413 => Status::too_large(words),
             422 => {
-                let mut status = Status::new(
-                    422,
-                    "Invalid",
-                    format!(
-                        "the server rejected our request due to an error in our request: {words}"
-                    ),
-                );
-                status.details = Some(serde_json::json!({}));
+                let why = "the server rejected our request due to an error in our request";
+                let mut status = Status::new(422, "Invalid", format!("{why}: {words}"));
+                status.details = Some(json!({}));
                 status
             }
             _ => Status::internal(words),

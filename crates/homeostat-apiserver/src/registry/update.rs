@@ -25,6 +25,11 @@ pub(crate) enum Area {
 }
 
 impl Area {
+    /// Whether a write here is a new wish of the user, as opposed to a report or a placement.
+    fn is_desired_state(self) -> bool {
+        !matches!(self, Self::Status | Self::Part("binding" | "finalize" | "approval"))
+    }
+
     /// The name of the subresource, empty for the main one.
     pub(crate) fn subresource(self) -> &'static str {
         match self {
@@ -106,6 +111,8 @@ impl Writer<'_> {
         rules::default(kind, &mut object);
         if update.area == Area::Main {
             (hooks::of(kind).update)(self, kind, &live, &mut object)?;
+        }
+        if update.area.is_desired_state() {
             let next = generation::after_update(kind, &live, &object);
             metadata::set(&mut object, "generation", next.map_or(Value::Null, Value::from));
         }

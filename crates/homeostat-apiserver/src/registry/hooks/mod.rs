@@ -4,6 +4,10 @@
 //! a row of the table of kinds can say belongs there, not here.
 
 mod namespaces;
+mod persistentvolumes;
+mod pods;
+mod secrets;
+mod services;
 
 use serde_json::Value;
 
@@ -37,8 +41,15 @@ const NONE: Hooks = Hooks {
 };
 
 /// Kinds with hooks, by the name of their resource.
-static HOOKS: &[(&str, Hooks)] =
-    &[("namespaces", namespaces::HOOKS), ("nodes", Hooks { keeps_status: true, ..NONE })];
+static HOOKS: &[(&str, Hooks)] = &[
+    ("namespaces", namespaces::HOOKS),
+    ("nodes", Hooks { keeps_status: true, ..NONE }),
+    ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
+    ("persistentvolumes", persistentvolumes::HOOKS),
+    ("pods", pods::HOOKS),
+    ("secrets", secrets::HOOKS),
+    ("services", services::HOOKS),
+];
 
 static DEFAULT: Hooks = NONE;
 

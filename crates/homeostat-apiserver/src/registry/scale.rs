@@ -1,0 +1,162 @@
+//! The scale subresource: one view of how many, whatever the kind calls it.
+
+use serde_json::{Value, json};
+
+use super::create::Tracking;
+use super::options::WriteOptions;
+use super::update::{Area, Update};
+use super::{Body, Patch, Registry, Target, metadata, rules};
+use crate::field::{FieldError, Reason};
+use crate::kinds::Kind;
+use crate::patch;
+use crate::status::Status;
+
+/// Where a kind keeps its numbers, as JSON pointers.
+struct Places {
+    spec: String,
+    status: String,
+    selector: Option<String>,
+}
+
+fn places(kind: &Kind) -> Option<Places> {
+    let pointer = |path: &str| path.replace('.', "/");
+    match &kind.custom {
+        Some(custom) => custom.scale.as_ref().map(|scale| Places {
+            spec: pointer(&scale.spec),
+            status: pointer(&scale.status),
+            selector: scale.selector.as_deref().map(pointer),
+        }),
+        None => kind.subresource("scale").map(|_| Places {
+            spec: "/spec/replicas".to_owned(),
+            status: "/status/replicas".to_owned(),
+            selector: Some("/spec/selector".to_owned()),
+        }),
+    }
+}
+
+/// The `Scale` of an object.
+fn view(kind: &Kind, places: &Places, object: &Value) -> Value {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let mut meta = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        let value = metadata::text(object, field);
+        if !value.is_empty() {
+            meta[field] = value.into();
+        }
+    }
+    let mut status = json!({"replicas": number(&places.status)});
+    let selector = places.selector.as_deref().and_then(|pointer| object.pointer(pointer));
+    let selector = match selector {
+        Some(Value::String(text)) => text.clone(),
+        Some(selector) if kind.custom.is_none() => selector_text(selector),
+        _ => String::new(),
+    };
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": meta,
+        "spec": {"replicas": number(&places.spec)},
+        "status": status,
+    })
+}
+
+/// A label selector as query parameters spell it; a plain map (ReplicationController) works too.
+fn selector_text(selector: &Value) -> String {
+    let labels = selector.get("matchLabels").unwrap_or(selector).as_object();
+    let mut parts: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
+        .collect();
+    parts.sort();
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
+        let text = |field: &str| expression.get(field).and_then(Value::as_str).unwrap_or("");
+        let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+        let values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        let (key, values) = (text("key"), values.join(","));
+        parts.push(match text("operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    parts.join(",")
+}
+
+/// A write of a `Scale`.
+#[derive(Debug)]
+pub(crate) enum ScaleWrite {
+    Replace(Body),
+    Patch(Patch),
+}
+
+impl Registry {
+    /// The `Scale` of the object.
+    ///
+    /// # Errors
+    /// 404 when there is no such object or its kind has no scale.
+    pub fn scale(&self, target: &Target) -> Result<Value, Status> {
+        let places = places(&target.kind).ok_or_else(Status::no_such_resource)?;
+        let stored = self.get(target)?;
+        Ok(view(&target.kind, &places, &super::convert::value(&target.kind, &stored)))
+    }
+
+    pub(crate) fn set_scale(
+        &self,
+        target: &Target,
+        write: ScaleWrite,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let kind = &target.kind;
+        let places = places(kind).ok_or_else(Status::no_such_resource)?;
+        let update =
+            Update { area: Area::Part("scale"), tracking: Tracking::Update, unconditional: true };
+        let written = self.writer().update(target, update, options, |live| {
+            let current = view(kind, &places, live);
+            let scale = match &write {
+                ScaleWrite::Replace(body) => body.value.clone(),
+                ScaleWrite::Patch(Patch::Json(operations)) => {
+                    rules::refused(patch::json(&current, operations))?
+                }
+                ScaleWrite::Patch(Patch::Merge(change) | Patch::Strategic(change)) => {
+                    rules::refused(patch::merge(&current, change))?
+                }
+                ScaleWrite::Patch(Patch::Apply(body)) => {
+                    rules::refused(patch::merge(&current, &body.value))?
+                }
+            };
+            let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
+            if replicas < 0 {
+                let error = FieldError::new(
+                    "spec.replicas",
+                    Reason::Invalid,
+                    replicas.into(),
+                    "must be greater than or equal to 0",
+                );
+                return Err(Status::invalid_kind("autoscaling", "Scale", &target.name, &[error]));
+            }
+            let mut object = live.clone();
+            metadata::copy(&mut object, &scale, "resourceVersion");
+            set_pointer(&mut object, &places.spec, replicas.into());
+            Ok(object)
+        })?;
+        Ok(view(kind, &places, &super::convert::value(kind, &written.object)))
+    }
+}
+
+/// Sets the value at a pointer, making the objects on the way.
+fn set_pointer(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for name in pointer.split('/').skip(1) {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+}

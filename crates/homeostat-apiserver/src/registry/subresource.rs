@@ -1,0 +1,195 @@
+//! Subresources that are verbs rather than views: binding, eviction, token, finalize and the like.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::create::Tracking;
+use super::delete::Deleted;
+use super::options::{DeleteOptions, WriteOptions};
+use super::update::{Area, Update};
+use super::{Body, Registry, Target, Written, metadata, seconds};
+use crate::status::Status;
+
+/// A token that does not say how long it lasts lasts an hour.
+const TOKEN_SECONDS: i64 = 3600;
+
+impl Registry {
+    /// `POST pods/binding`: puts a Pod on a node.
+    ///
+    /// # Errors
+    /// 409 when the Pod is on a node already or is being deleted.
+    pub fn bind(
+        &self,
+        target: &Target,
+        binding: &Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let node = binding.pointer("/target/name").and_then(Value::as_str).unwrap_or("");
+        if node.is_empty() {
+            return Err(Status::bad_request("target.name is required"));
+        }
+        let now = self.env.now();
+        let update =
+            Update { area: Area::Part("binding"), tracking: Tracking::Update, unconditional: true };
+        self.writer().update(target, update, options, |live| {
+            let bound = live.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or("");
+            if metadata::is_deleting(live) {
+                let why =
+                    format!("pod {} is being deleted, cannot be assigned to a host", target.name);
+                return Err(Status::conflict(&target.kind, &target.name, &why));
+            }
+            if !bound.is_empty() {
+                let why = format!("pod {} is already assigned to node {bound:?}", target.name);
+                return Err(Status::conflict(&target.kind, &target.name, &why));
+            }
+            let mut pod = live.clone();
+            pod["spec"]["nodeName"] = node.into();
+            let conditions = pod["status"]
+                .as_object_mut()
+                .map(|status| status.entry("conditions").or_insert_with(|| json!([])));
+            if let Some(Value::Array(conditions)) = conditions {
+                conditions.retain(|condition| condition["type"] != "PodScheduled");
+                conditions.push(json!({
+                    "type": "PodScheduled",
+                    "status": "True",
+                    "lastProbeTime": null,
+                    "lastTransitionTime": seconds(now),
+                }));
+            }
+            let annotations = binding.pointer("/metadata/annotations").and_then(Value::as_object);
+            for (name, value) in annotations.into_iter().flatten() {
+                pod["metadata"]["annotations"][name] = value.clone();
+            }
+            Ok(pod)
+        })?;
+        let mut status = Status::new(201, "", "").to_value();
+        status["code"] = 201.into();
+        Ok(status)
+    }
+
+    /// `POST pods/eviction`: deletes a Pod unless a disruption budget forbids it.
+    ///
+    /// # Errors
+    /// 429 when the budget is used up.
+    pub fn evict(&self, target: &Target, eviction: &Value) -> Result<Value, Status> {
+        let pod = self.get(target)?.value();
+        let budgets =
+            super::Range { namespace: Some(target.namespace.clone()), ..Default::default() };
+        let budgets = self.store.list("poddisruptionbudgets.policy", &budgets);
+        for budget in budgets.map(|page| page.items).unwrap_or_default() {
+            let budget = budget.value();
+            let selector = budget.pointer("/spec/selector").unwrap_or(&Value::Null);
+            let allowed = budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64);
+            if selects(selector, &pod) && allowed.unwrap_or(0) <= 0 {
+                let mut status = Status::new(
+                    429,
+                    "TooManyRequests",
+                    "Cannot evict pod as it would violate the pod's disruption budget.",
+                );
+                status.details = Some(json!({"causes": [{
+                    "reason": "DisruptionBudget",
+                    "message": format!("The disruption budget {} needs more healthy pods", metadata::name(&budget)),
+                }]}));
+                return Err(status);
+            }
+        }
+        let options =
+            DeleteOptions::parse(&super::options::Query::new(), eviction.get("deleteOptions"))?;
+        match self.delete(target, &options)? {
+            Deleted::Gone(_) | Deleted::Pending(_) => {
+                let mut status = Status::new(201, "", "").to_value();
+                status["code"] = 201.into();
+                Ok(status)
+            }
+        }
+    }
+
+    /// `POST serviceaccounts/token`: a token that names the account and when it ends.
+    ///
+    /// # Errors
+    /// 404 when there is no such account.
+    pub fn token(&self, target: &Target, request: &Value) -> Result<Value, Status> {
+        let account = self.get(target)?.value();
+        let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+        let lasts = asked.unwrap_or(TOKEN_SECONDS).max(600);
+        let now = self.env.now();
+        let until = now.saturating_add(SignedDuration::from_secs(lasts)).unwrap_or(now);
+        let claims = json!({
+            "iss": "https://kubernetes.default.svc.cluster.local",
+            "sub": format!("system:serviceaccount:{}:{}", target.namespace, target.name),
+            "iat": now.as_second(),
+            "exp": until.as_second(),
+            "kubernetes.io": {
+                "namespace": target.namespace,
+                "serviceaccount": {"name": target.name, "uid": metadata::uid(&account)},
+            },
+        });
+        let mut signature = [0_u8; 32];
+        self.env.fill_random(&mut signature);
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let token = format!(
+            "{}.{}.{}",
+            part(&json!({"alg": "none", "typ": "JWT"})),
+            part(&claims),
+            URL_SAFE_NO_PAD.encode(signature)
+        );
+        let mut spec = request.get("spec").cloned().unwrap_or_else(|| json!({}));
+        spec["expirationSeconds"] = lasts.into();
+        Ok(json!({
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": target.name, "namespace": target.namespace,
+                "creationTimestamp": seconds(now)},
+            "spec": spec,
+            "status": {"token": token, "expirationTimestamp": seconds(until)},
+        }))
+    }
+
+    /// `PUT namespaces/finalize`: takes `spec.finalizers`, and nothing else.
+    ///
+    /// # Errors
+    /// As any update.
+    pub fn finalize(
+        &self,
+        target: &Target,
+        body: &Body,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.replace_part(target, "finalize", options, |live| {
+            let mut object = live.clone();
+            metadata::copy(&mut object, &body.value, "resourceVersion");
+            let finalizers = body.value.pointer("/spec/finalizers").cloned();
+            let spec = match finalizers {
+                Some(Value::Array(list)) if !list.is_empty() => json!({"finalizers": list}),
+                _ => json!({}),
+            };
+            metadata::set_top(&mut object, "spec", Some(spec));
+            Ok(object)
+        })
+    }
+
+    /// A write of the part of the object that `subresource` stands for.
+    pub(crate) fn replace_part(
+        &self,
+        target: &Target,
+        subresource: &'static str,
+        options: &WriteOptions,
+        change: impl FnOnce(&Value) -> Result<Value, Status>,
+    ) -> Result<Written, Status> {
+        let area = Area::Part(subresource);
+        let update = Update { area, tracking: Tracking::Update, unconditional: true };
+        self.writer().update(target, update, options, change)
+    }
+}
+
+/// Whether a `LabelSelector` selects the object; an empty one selects everything.
+fn selects(selector: &Value, object: &Value) -> bool {
+    let labels = metadata::labels(object);
+    let wanted = selector.get("matchLabels").and_then(Value::as_object);
+    wanted
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key.as_str()).copied() == value.as_str())
+}

@@ -1,0 +1,70 @@
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+use super::{api, client, create, refusal};
+
+fn config_map(name: &str, metadata: Value) -> Value {
+    let mut metadata = metadata;
+    metadata["name"] = name.into();
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_holds_the_object_until_it_is_removed() {
+    let maps = api(&client(), "", "ConfigMap");
+    create(&maps, config_map("a", json!({"finalizers": ["example.com/hold"]}))).await;
+    maps.delete("a", &DeleteParams::default()).await.unwrap();
+    let going = maps.get("a").await.unwrap();
+    assert!(going.metadata.deletion_timestamp.is_some());
+
+    let more = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold", "b.c/d"]}}));
+    let refused = maps.patch("a", &PatchParams::default(), &more).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+
+    let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    maps.patch("a", &PatchParams::default(), &none).await.unwrap();
+    assert_eq!(refusal(maps.get("a").await), (404, "NotFound".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_with_another_uid_is_a_conflict() {
+    let maps = api(&client(), "", "ConfigMap");
+    create(&maps, config_map("a", json!({}))).await;
+    let preconditions = Preconditions { uid: Some("other".into()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    assert_eq!(refusal(maps.delete("a", &params).await), (409, "Conflict".into()));
+    maps.get("a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn propagation_is_left_to_the_garbage_collector_as_a_finalizer() {
+    let client = client();
+    let maps = api(&client, "", "ConfigMap");
+    create(&maps, config_map("a", json!({}))).await;
+    maps.delete("a", &DeleteParams::foreground()).await.unwrap();
+    let going = maps.get("a").await.unwrap();
+    assert_eq!(going.metadata.finalizers, Some(vec!["foregroundDeletion".into()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_is_deleted_by_its_labels() {
+    let maps = api(&client(), "", "ConfigMap");
+    create(&maps, config_map("a", json!({"labels": {"app": "web"}}))).await;
+    create(&maps, config_map("b", json!({"labels": {"app": "api"}}))).await;
+    let web = ListParams::default().labels("app=web");
+    maps.delete_collection(&DeleteParams::default(), &web).await.unwrap();
+    let left = maps.list(&ListParams::default()).await.unwrap();
+    assert_eq!(left.items.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_changes_nothing() {
+    let maps = api(&client(), "", "ConfigMap");
+    let made = create(&maps, config_map("a", json!({}))).await;
+    maps.delete("a", &DeleteParams::default().dry_run()).await.unwrap();
+    let patch = Patch::Merge(json!({"data": {"x": "y"}}));
+    let shown = maps.patch("a", &PatchParams::default().dry_run(), &patch).await.unwrap();
+    assert_eq!(shown.data["data"]["x"], "y");
+    let kept = maps.get("a").await.unwrap();
+    assert_eq!(kept.metadata.resource_version, made.metadata.resource_version);
+}

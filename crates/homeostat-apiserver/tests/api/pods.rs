@@ -1,0 +1,86 @@
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{api, client, client_of, create, object, refusal};
+
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_pod_is_pending_whatever_its_status_says() {
+    let pods = api(&client(), "", "Pod");
+    let mut wanted = pod("a");
+    wanted["status"] = json!({"phase": "Running"});
+    let made = create(&pods, wanted).await;
+    assert_eq!(made.data["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
+    assert_eq!(made.data["spec"]["restartPolicy"], "Always");
+    assert_eq!(made.metadata.generation, Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unscheduled_pod_goes_at_once_and_a_bound_one_gets_its_grace() {
+    let client = client();
+    let pods = api(&client, "", "Pod");
+    create(&pods, pod("a")).await;
+    pods.delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(refusal(pods.get("a").await), (404, "NotFound".into()));
+
+    create(&pods, pod("b")).await;
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "b"},
+        "target": {"kind": "Node", "name": "node"},
+    });
+    let request = http::Request::post("/api/v1/namespaces/default/pods/b/binding")
+        .header("content-type", "application/json")
+        .body(binding.to_string().into_bytes())
+        .unwrap();
+    client.request::<Value>(request).await.unwrap();
+    assert_eq!(pods.get("b").await.unwrap().data["spec"]["nodeName"], "node");
+    pods.delete("b", &DeleteParams::default()).await.unwrap();
+    let going = pods.get("b").await.unwrap();
+    assert_eq!(going.metadata.deletion_grace_period_seconds, Some(30));
+    assert!(going.metadata.deletion_timestamp.is_some());
+
+    // A second delete only shortens.
+    pods.delete("b", &DeleteParams::default().grace_period(60)).await.unwrap();
+    assert_eq!(pods.get("b").await.unwrap().metadata.deletion_grace_period_seconds, Some(30));
+    pods.delete("b", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert_eq!(refusal(pods.get("b").await), (404, "NotFound".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_waits_for_its_service_account_when_told_to() {
+    let client = client_of(|config| homeostat_apiserver::ServerConfig {
+        service_account_admission: true,
+        ..config
+    });
+    let pods = api(&client, "", "Pod");
+    let early = pods.create(&PostParams::default(), &object(pod("a"))).await;
+    assert_eq!(refusal(early), (403, "Forbidden".into()));
+    let accounts = api(&client, "", "ServiceAccount");
+    create(
+        &accounts,
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+    )
+    .await;
+    let made = create(&pods, pod("a")).await;
+    assert_eq!(made.data["spec"]["serviceAccountName"], "default");
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_is_written_only_through_its_subresource() {
+    let pods = api(&client(), "", "Pod");
+    create(&pods, pod("a")).await;
+    let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
+    let main = pods.patch("a", &PatchParams::default(), &running).await.unwrap();
+    assert_eq!(main.data["status"]["phase"], "Pending");
+    let status = pods.patch_status("a", &PatchParams::default(), &running).await.unwrap();
+    assert_eq!(status.data["status"]["phase"], "Running");
+    assert_eq!(status.metadata.generation, Some(1));
+}

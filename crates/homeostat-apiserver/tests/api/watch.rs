@@ -1,0 +1,69 @@
+use futures::TryStreamExt as _;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
+use serde_json::{Value, json};
+
+use super::{api, client, client_of, create};
+
+fn config_map(name: &str, app: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"app": app}},
+    })
+}
+
+async fn events(api: &Api<DynamicObject>, params: &WatchParams, from: &str) -> Vec<String> {
+    let stream = api.watch(params, from).await.unwrap();
+    let words = stream.map_ok(|event| match event {
+        WatchEvent::Added(object) => format!("added {}", object.metadata.name.unwrap()),
+        WatchEvent::Modified(object) => format!("modified {}", object.metadata.name.unwrap()),
+        WatchEvent::Deleted(object) => format!("deleted {}", object.metadata.name.unwrap()),
+        WatchEvent::Bookmark(mark) if mark.metadata.annotations.is_empty() => "bookmark".into(),
+        WatchEvent::Bookmark(_) => "initial end".into(),
+        WatchEvent::Error(status) => format!("error {}", status.code),
+    });
+    words.try_collect().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_the_selection_is_deleted_for_that_watcher() {
+    let maps = api(&client(), "", "ConfigMap");
+    let made = create(&maps, config_map("a", "web")).await;
+    let from = made.metadata.resource_version.unwrap();
+    let away = Patch::Merge(json!({"metadata": {"labels": {"app": "api"}}}));
+    maps.patch("a", &PatchParams::default(), &away).await.unwrap();
+    let back = Patch::Merge(json!({"metadata": {"labels": {"app": "web"}}}));
+    maps.patch("a", &PatchParams::default(), &back).await.unwrap();
+    maps.delete("a", &DeleteParams::default()).await.unwrap();
+    let web = WatchParams::default().labels("app=web").timeout(1);
+    assert_eq!(events(&maps, &web, &from).await, ["deleted a", "added a", "deleted a", "bookmark"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_end_with_a_marked_bookmark() {
+    let maps = api(&client(), "", "ConfigMap");
+    create(&maps, config_map("a", "web")).await;
+    create(&maps, config_map("b", "web")).await;
+    let params = WatchParams::default().initial_events().timeout(1);
+    let seen = events(&maps, &params, "").await;
+    assert_eq!(seen, ["added a", "added b", "initial end", "bookmark"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_every_minute_to_those_who_ask() {
+    let maps = api(&client(), "", "ConfigMap");
+    let seen = events(&maps, &WatchParams::default().timeout(150), "0").await;
+    assert_eq!(seen, ["bookmark", "bookmark", "bookmark"]);
+    let plain = WatchParams::default().timeout(150).disable_bookmarks();
+    assert_eq!(events(&maps, &plain, "0").await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_that_is_forgotten_is_an_expired_error_in_the_stream() {
+    let client = client_of(|config| homeostat_apiserver::ServerConfig { history: 2, ..config });
+    let maps = api(&client, "", "ConfigMap");
+    let first = create(&maps, config_map("a", "web")).await.metadata.resource_version.unwrap();
+    for name in ["b", "c", "d"] {
+        create(&maps, config_map(name, "web")).await;
+    }
+    assert_eq!(events(&maps, &WatchParams::default().timeout(1), &first).await, ["error 410"]);
+}
