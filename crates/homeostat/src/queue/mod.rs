@@ -13,7 +13,7 @@
 //! while let Some(item) = queue.get().await {
 //!     match reconcile(&item.key).await {
 //!         Ok(()) => queue.forget(&item.key),
-//!         Err(_) => queue.add_rate_limited(item.key.clone()),
+//!         Err(_) => drop(queue.add_rate_limited(item.key.clone())),
 //!     }
 //!     queue.done(&item.key);
 //! }
