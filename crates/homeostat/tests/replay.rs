@@ -1,0 +1,58 @@
+//! The same seed gives the same journal, byte by byte.
+
+mod cluster;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Cluster, config, object};
+use homeostat::{Context, Controller, Env, Error, EventType, Outcome, Result};
+use homeostat_apiserver::{Server, ServerConfig};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+/// Makes children, draws random numbers, fails now and then, waits a while.
+async fn busy(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+    let dice = context.env().random_below(5);
+    context.env().sleep(Duration::from_millis(context.env().random_below(300))).await;
+    let wish: Secret = object(json!({
+        "metadata": { "name": config.metadata.name },
+        "data": { "dice": format!("{dice}AAA") },
+    }));
+    context.apply(wish).await?;
+    context.event(EventType::Normal, "Rolled", format!("a {dice}"));
+    match dice {
+        0 => Err(Error::transient("a zero")),
+        1 => Ok(Outcome::Requeue),
+        2 => Ok(Outcome::RequeueAfter(Duration::from_millis(context.env().random_below(5000)))),
+        _ => Ok(Outcome::Done),
+    }
+}
+
+fn journal_of(seed: u64) -> String {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
+        let server = Server::new(ServerConfig::new(env.clone()));
+        let client = homeostat::kube::Client::new(server, "default");
+        let cluster = Cluster { client, env, namespace: "default".to_owned(), is_virtual: true };
+        for index in 0..20 {
+            cluster.create(&config(&format!("object-{index}"), "1")).await;
+        }
+        let running = cluster.start(Controller::new(busy).owns::<Secret>()).await;
+        cluster.env.sleep(Duration::from_secs(60)).await;
+        let journal = running.journal();
+        running.stop().await.unwrap();
+        journal.to_string()
+    })
+}
+
+#[test]
+fn the_same_seed_gives_the_same_journal_and_another_seed_another() {
+    let first = journal_of(7);
+    assert!(first.lines().count() > 40, "{first}");
+    assert_eq!(first, journal_of(7));
+    assert_ne!(first, journal_of(8));
+}
