@@ -48,9 +48,10 @@ fn describe(group: &Group<'_>) -> Map<String, Value> {
     let versions: Vec<Value> =
         group.versions.iter().map(|candidate| version(candidate.name)).collect();
     let mut fields = Map::new();
+    let preferred = versions.first().cloned().unwrap_or_default();
     fields.insert("name".to_owned(), group.name.into());
-    fields.insert("preferredVersion".to_owned(), versions.first().cloned().unwrap_or_default());
     fields.insert("versions".to_owned(), versions.into());
+    fields.insert("preferredVersion".to_owned(), preferred);
     fields
 }
 

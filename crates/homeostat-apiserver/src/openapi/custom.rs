@@ -1,7 +1,7 @@
 //! The OpenAPI v3 document of one group-version of custom resources.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -18,18 +18,18 @@ const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 pub fn custom_document(kinds: &[Arc<Kind>]) -> Value {
     let mut paths = Map::new();
     let mut types = Map::new();
-    let (meta, prose) = shared_types();
+    let Shared { meta, scale, prose } = shared();
     for kind in kinds.iter().filter(|kind| kind.custom.is_some()) {
         let name = type_name(kind);
         let list_name = format!("{name}List");
         let reference = |name: &str| format!("#/components/schemas/{name}");
         add_paths(&mut paths, kind, &reference(&name), &reference(&list_name), &reference(SCALE));
-        types.insert(name.clone(), item(kind, &prose));
-        types.insert(list_name, list(kind, &name, &prose));
+        types.insert(name.clone(), item(kind, prose));
+        types.insert(list_name, list(kind, &name, prose));
     }
-    types.extend(meta);
+    types.extend(meta.clone());
     if kinds.iter().any(|kind| kind.subresource("scale").is_some()) {
-        types.extend(with_dependencies("apis/apps/v1", &[SCALE.to_owned()]));
+        types.extend(scale.clone());
     }
     json!({
         "openapi": "3.0.0",
@@ -82,21 +82,33 @@ fn gvk(kind: &Kind, name: &str) -> Value {
     json!([{"group": kind.group, "version": kind.version, "kind": name}])
 }
 
-/// The metadata types every document has, and the schemas of `apiVersion`, `kind` and `metadata`
-/// as built-in kinds publish them.
-fn shared_types() -> (Map<String, Value>, Value) {
-    let path = "apis/scheduling.k8s.io/v1";
-    let roots = ["ObjectMeta", "ListMeta", "DeleteOptions", "Patch", "Status"]
-        .map(|name| format!("{META}.{name}"));
-    let prose = parse(path)["components"]["schemas"]["io.k8s.api.scheduling.v1.PriorityClass"]
-        ["properties"]
-        .take();
-    (with_dependencies(path, &roots), prose)
+/// What documents of custom resources share with the published ones.
+struct Shared {
+    /// The metadata types every document has.
+    meta: Map<String, Value>,
+    /// `Scale` and what it refers to.
+    scale: Map<String, Value>,
+    /// The schemas of `apiVersion`, `kind` and `metadata` as built-in kinds publish them.
+    prose: Value,
+}
+
+/// Read once: the published documents are large, and these are a small part of them.
+fn shared() -> &'static Shared {
+    static SHARED: OnceLock<Shared> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let small = parse("apis/scheduling.k8s.io/v1");
+        let class = &small["components"]["schemas"]["io.k8s.api.scheduling.v1.PriorityClass"];
+        let roots = ["ObjectMeta", "ListMeta", "DeleteOptions", "Patch", "Status"];
+        Shared {
+            meta: with_dependencies(&small, &roots.map(|name| format!("{META}.{name}"))),
+            scale: with_dependencies(&parse("apis/apps/v1"), &[SCALE.to_owned()]),
+            prose: class["properties"].clone(),
+        }
+    })
 }
 
 /// Types of a built-in document and whatever they refer to.
-fn with_dependencies(path: &str, roots: &[String]) -> Map<String, Value> {
-    let document = parse(path);
+fn with_dependencies(document: &Value, roots: &[String]) -> Map<String, Value> {
     let schemas = &document["components"]["schemas"];
     let mut todo = roots.to_vec();
     let mut seen = BTreeSet::new();

@@ -63,7 +63,7 @@ fn whole(codec: &Codec, field: &FieldDescriptor, value: &Proto) -> Result<Value,
 pub(super) fn single(codec: &Codec, value: &Proto) -> Result<Value, ProtoError> {
     Ok(match value {
         Proto::Bool(value) => (*value).into(),
-        Proto::I32(value) => (*value).into(),
+        Proto::I32(value) | Proto::EnumNumber(value) => (*value).into(),
         Proto::I64(value) => (*value).into(),
         Proto::U32(value) => (*value).into(),
         Proto::U64(value) => (*value).into(),
@@ -72,8 +72,7 @@ pub(super) fn single(codec: &Codec, value: &Proto) -> Result<Value, ProtoError> 
         Proto::String(value) => value.as_str().into(),
         Proto::Bytes(value) => STANDARD.encode(value).into(),
         Proto::Message(value) => message(codec, value)?,
-        // The published messages have no enums, and no lists or maps inside lists or maps.
-        Proto::EnumNumber(value) => (*value).into(),
+        // Protobuf has no lists or maps inside lists or maps.
         Proto::List(_) | Proto::Map(_) => Value::Null,
     })
 }
