@@ -56,7 +56,7 @@ impl Changes {
 }
 
 impl Found {
-    fn attach(&mut self, element: PathElement, below: Found) {
+    fn attach(&mut self, element: &PathElement, below: Found) {
         let Found { removed, modified, added } = below;
         for (set, entry) in [
             (&mut self.removed.below, removed),
@@ -135,7 +135,7 @@ fn compare_fields(
         // Only below a container that is there: in one that comes or goes, all of it does.
         let absent = if old.is_some() && new.is_some() { fields.absent(name) } else { None };
         let below = compare(place, old_value.or(absent), new_value.or(absent));
-        found.attach(PathElement::field(name), below);
+        found.attach(&PathElement::field(name), below);
     };
     for (name, old_value) in old.into_iter().flatten() {
         visit(name, Some(old_value), new.and_then(|new| new.get(name)));
@@ -151,17 +151,17 @@ fn compare_items(items: Items<'_>, old: &[Value], new: &[Value], found: &mut Fou
     let mut old = by_element(items, old);
     for (element, new_items) in by_element(items, new) {
         let old_items = old.remove(&element).unwrap_or_default();
-        compare_same(items, element, &old_items, &new_items, found);
+        compare_same(items, &element, &old_items, &new_items, found);
     }
     for (element, old_items) in old {
-        compare_same(items, element, &old_items, &[], found);
+        compare_same(items, &element, &old_items, &[], found);
     }
 }
 
 /// Compares the items of one key; several items of a key count as one leaf.
 fn compare_same(
     items: Items<'_>,
-    element: PathElement,
+    element: &PathElement,
     old: &[&Value],
     new: &[&Value],
     found: &mut Found,

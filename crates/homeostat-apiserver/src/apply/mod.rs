@@ -27,7 +27,7 @@ mod shape;
 mod track;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::error::{ApplyError, Conflict};
 pub use self::path::{Atom, PathElement};

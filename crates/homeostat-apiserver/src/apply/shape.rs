@@ -94,10 +94,8 @@ impl<'a> Place<'a> {
                 let maps = matches!(node.ty, Type::Object | Type::Any);
                 let lists = matches!(node.ty, Type::Array | Type::Any);
                 match value {
-                    Value::Object(_) if maps => self.fields(node),
-                    Value::Null if maps => self.fields(node),
-                    Value::Array(_) if lists => self.items(schema),
-                    Value::Null if lists => self.items(schema),
+                    Value::Object(_) | Value::Null if maps => self.fields(node),
+                    Value::Array(_) | Value::Null if lists => self.items(schema),
                     _ => Shape::Leaf,
                 }
             }

@@ -50,10 +50,16 @@ pub(super) fn check_order(
     if order.is_empty() || patch.is_empty() {
         return Ok(());
     }
-    let mut order = identities(rule, order)?.into_iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        let identity = rule.identity(item)?;
-        if !order.any(|other| other == identity) {
+    let mut order = identities(rule, order)?.into_iter().peekable();
+    let deletes =
+        |item: &&Value| item.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
+    for item in patch.iter().filter(|item| !deletes(item)) {
+        let left = order.peek().is_some();
+        let found = item.get(DIRECTIVE).is_some() || {
+            let identity = rule.identity(item)?;
+            order.any(|other| other == identity)
+        };
+        if !left || !found {
             return Err(PatchError::Unmergeable(
                 "the order in the patch list does not match the $setElementOrder list".to_owned(),
             ));

@@ -71,7 +71,7 @@ fn merge_field(
             live.shift_remove(&name);
             return Ok(());
         }
-        (Some(Value::Object(old)), Value::Object(new)) => {
+        (Some(Value::Object(old)), Value::Object(new)) if !replaced(field) => {
             Some(Value::Object(merge_map(field, std::mem::take(old), new)?))
         }
         (Some(Value::Array(old)), Value::Array(new)) => {
@@ -85,6 +85,10 @@ fn merge_field(
         None => live.shift_remove(&name),
     };
     Ok(())
+}
+
+fn replaced(field: Option<Schema<'_>>) -> bool {
+    field.is_some_and(|field| field.node().patch.replace)
 }
 
 /// `$retainKeys`: fields of the live map that are not listed go. The patch may set only listed ones.
@@ -122,6 +126,10 @@ fn set_orders(
         }
         check_order(&rule, changes.as_deref().unwrap_or_default(), &order)?;
         let before = current.clone().unwrap_or_default();
+        if before.is_empty() && changes.as_ref().is_none_or(Vec::is_empty) {
+            let why = "no elements in any of the given slices";
+            return Err(PatchError::Unmergeable(why.to_owned()));
+        }
         let merged = match (current, changes) {
             (Some(current), Some(changes)) => merge_list(&rule, current, changes)?,
             (Some(current), None) => current,

@@ -114,6 +114,7 @@ fn node(line: Written, base: Node) -> Node {
         atomic_map: line.map_type == "atomic" || base.atomic_map,
         patch: PatchRule {
             merge: line.patch.split(',').any(|word| word == "merge"),
+            replace: line.patch.split(',').any(|word| word == "replace"),
             retain_keys: line.patch.split(',').any(|word| word == "retainKeys"),
             key: line.merge_key,
         },

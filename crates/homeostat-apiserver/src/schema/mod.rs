@@ -54,6 +54,8 @@ pub enum ListType {
 pub struct PatchRule {
     /// Lists are merged by `key` (or as a set of scalars when there is none), maps field by field.
     pub merge: bool,
+    /// `replace`: a map is replaced as a whole instead of merged.
+    pub replace: bool,
     /// `retainKeys`: fields of the map that the patch does not list are cleared.
     pub retain_keys: bool,
     /// The field that identifies an item of a merged list.

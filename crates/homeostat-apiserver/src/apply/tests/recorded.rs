@@ -204,7 +204,7 @@ fn patched_objects_are_what_kube_apiserver_stores() {
                 assert_eq!(step.settled(object), step.settled(result.clone()), "{}", step.name);
             }
             Err(error) => {
-                assert_eq!(step.request["code"], error.status(), "{}: {error}", step.name)
+                assert_eq!(step.request["code"], error.status(), "{}: {error}", step.name);
             }
         }
     });
