@@ -24,6 +24,8 @@ pub enum Reason {
     TooLong,
     /// A list or map beyond its maximum size.
     TooMany,
+    /// A reference to something that is not there.
+    NotFound,
 }
 
 impl Reason {
@@ -39,6 +41,7 @@ impl Reason {
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
         }
     }
 
@@ -51,6 +54,7 @@ impl Reason {
             Self::Duplicate => "Duplicate value",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
         }
     }
 }

@@ -104,6 +104,26 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
+/// Names of ports, as IANA service names are formed.
+pub(super) fn port_name(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 15);
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    for (broken, words) in [
+        (
+            !text.chars().all(plain),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+        ),
+        (!text.chars().any(|c| c.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
+        (text.contains("--"), "must not contain consecutive hyphens"),
+        (text.starts_with('-') || text.ends_with('-'), "must not begin or end with a hyphen"),
+    ] {
+        if broken {
+            errors.push(words.to_owned());
+        }
+    }
+    errors
+}
+
 /// Keys of ConfigMaps and Secrets.
 pub(super) fn config_key(text: &str) -> Vec<String> {
     let mut errors = too_long(text, 253);

@@ -4,19 +4,62 @@
 //! filled in. Rules that nobody meets are left out on purpose: an object that a real cluster
 //! would refuse may pass here, never the other way round.
 
+mod config;
+mod pod;
+mod rbac;
+mod report;
+mod scaling;
+mod service;
+mod volume;
+mod workload;
+
 use serde_json::Value;
 
 use crate::field::FieldError;
 use crate::kinds::Kind;
+use report::Report;
 
 /// What the rules of the kind refuse in the object, or in its change.
 #[must_use]
 pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let _ = old;
-    match (kind.group.as_str(), kind.kind.as_str()) {
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            crate::custom::definition(value).err().unwrap_or_default()
-        }
-        _ => Vec::new(),
-    }
+    let mut report = Report::default();
+    let check: fn(&Value, Option<&Value>, &mut Report) =
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "Pod") => pod::pod,
+            ("", "PodTemplate") => pod::pod_template,
+            ("", "ConfigMap") => config::config_map,
+            ("", "Secret") => config::secret,
+            ("", "Service") => service::service,
+            ("", "Endpoints") => service::endpoints,
+            ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice,
+            ("networking.k8s.io", "Ingress") => service::ingress,
+            ("", "PersistentVolume") => volume::volume,
+            ("", "PersistentVolumeClaim") => volume::claim,
+            ("storage.k8s.io", "StorageClass") => volume::storage_class,
+            ("", "Event") => config::event,
+            ("apps", "Deployment") => workload::deployment,
+            ("apps", "ReplicaSet") => workload::replica_set,
+            ("apps", "StatefulSet") => workload::stateful_set,
+            ("apps", "DaemonSet") => workload::daemon_set,
+            ("", "ReplicationController") => workload::replication_controller,
+            ("batch", "Job") => workload::job,
+            ("batch", "CronJob") => workload::cron_job,
+            ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler,
+            ("policy", "PodDisruptionBudget") => scaling::disruption_budget,
+            ("scheduling.k8s.io", "PriorityClass") => scaling::priority_class,
+            ("coordination.k8s.io", "Lease") => scaling::lease,
+            ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => rbac::role,
+            ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => rbac::binding,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => definition,
+            _ => return Vec::new(),
+        };
+    check(value, old, &mut report);
+    report.errors
 }
+
+fn definition(value: &Value, _: Option<&Value>, report: &mut Report) {
+    report.errors.extend(crate::custom::definition(value).err().unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests;

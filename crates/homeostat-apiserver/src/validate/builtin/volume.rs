@@ -1,0 +1,151 @@
+//! Volumes, claims and storage classes.
+
+use serde_json::Value;
+
+use super::report::{Report, at, list, text};
+use crate::decode::Quantity;
+use crate::validate::name;
+
+const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/// Fields of a PersistentVolume's spec that are not its source.
+const NOT_A_SOURCE: &[&str] = &[
+    "capacity",
+    "accessModes",
+    "claimRef",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "mountOptions",
+    "volumeMode",
+    "nodeAffinity",
+    "volumeAttributesClassName",
+];
+
+fn access_modes(value: &Value, report: &mut Report) {
+    let modes = list(value, "/spec/accessModes");
+    if modes.is_empty() {
+        report.required("spec.accessModes", "at least 1 access mode is required");
+    }
+    for mode in modes.iter().filter_map(Value::as_str) {
+        report.one_of("spec.accessModes", mode, MODES);
+    }
+    if modes.len() > 1 && modes.contains(&Value::from("ReadWriteOncePod")) {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        report.forbidden("spec.accessModes", detail);
+    }
+}
+
+pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
+    access_modes(value, report);
+    let size = text(value, "/spec/resources/requests/storage");
+    match size.parse::<Quantity>() {
+        Err(_) => report.required("spec.resources[storage]", ""),
+        Ok(amount) if amount.is_negative() || amount.is_zero() => {
+            report.invalid("spec.resources[storage]", size, "must be greater than zero");
+        }
+        Ok(_) => {}
+    }
+    let class = text(value, "/spec/storageClassName");
+    if !class.is_empty() {
+        report.name("spec.storageClassName", class, name::dns_subdomain);
+    }
+    if let Some(old) = old {
+        claim_update(value, old, report);
+    }
+}
+
+fn claim_update(value: &Value, old: &Value, report: &mut Report) {
+    let fixed = |claim: &Value| {
+        let mut spec = at(claim, "/spec").clone();
+        if let Some(spec) = spec.as_object_mut() {
+            for field in ["resources", "volumeAttributesClassName"] {
+                spec.shift_remove(field);
+            }
+        }
+        spec
+    };
+    let (mut after, before) = (fixed(value), fixed(old));
+    // a claim is bound by naming its volume, and gets its class when it had none
+    for field in ["volumeName", "storageClassName"] {
+        if text(&before, &format!("/{field}")).is_empty()
+            && let Some(after) = after.as_object_mut()
+        {
+            after.shift_remove(field);
+            if let Some(kept) = before.get(field) {
+                after.insert(field.to_owned(), kept.clone());
+            }
+        }
+    }
+    if after != before {
+        report.forbidden(
+            "spec",
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims",
+        );
+    }
+    let request =
+        |claim: &Value| text(claim, "/spec/resources/requests/storage").parse::<Quantity>().ok();
+    let capacity = text(old, "/status/capacity/storage").parse::<Quantity>().ok();
+    if let (Some(new), Some(had), Some(capacity)) = (request(value), request(old), capacity)
+        && new < had
+        && new < capacity
+    {
+        report.forbidden(
+            "spec.resources.requests.storage",
+            "field can not be less than status.capacity",
+        );
+    }
+}
+
+pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
+    access_modes(value, report);
+    if text(value, "/spec/capacity/storage").is_empty() {
+        report.required("spec.capacity", "");
+    }
+    let sources = |volume: &Value| -> Vec<(String, Value)> {
+        let spec = at(volume, "/spec").as_object().into_iter().flatten();
+        spec.filter(|(name, _)| !NOT_A_SOURCE.contains(&name.as_str()))
+            .map(|(name, source)| (name.clone(), source.clone()))
+            .collect()
+    };
+    let found = sources(value);
+    match found.as_slice() {
+        [] => report.required("spec", "must specify a volume type"),
+        [_] => {}
+        [_, extra, ..] => {
+            report
+                .forbidden(format!("spec.{}", extra.0), "may not specify more than 1 volume type");
+        }
+    }
+    let policy = text(value, "/spec/persistentVolumeReclaimPolicy");
+    report.one_of("spec.persistentVolumeReclaimPolicy", policy, &["Delete", "Recycle", "Retain"]);
+    if let Some(old) = old
+        && found != sources(old)
+    {
+        report.forbidden(
+            "spec.persistentvolumesource",
+            "spec.persistentvolumesource is immutable after creation",
+        );
+    }
+}
+
+pub(super) fn storage_class(value: &Value, old: Option<&Value>, report: &mut Report) {
+    if text(value, "/provisioner").is_empty() {
+        report.required("provisioner", "");
+    }
+    report.one_of("reclaimPolicy", text(value, "/reclaimPolicy"), &["Delete", "Retain"]);
+    let modes = ["Immediate", "WaitForFirstConsumer"];
+    report.one_of("volumeBindingMode", text(value, "/volumeBindingMode"), &modes);
+    if let Some(old) = old {
+        if at(value, "/parameters") != at(old, "/parameters") {
+            report.forbidden("parameters", "updates to parameters are forbidden.");
+        }
+        for (field, shown) in [("provisioner", "/provisioner"), ("reclaimPolicy", "/reclaimPolicy")]
+        {
+            if at(value, shown) != at(old, shown) {
+                report.forbidden(field, &format!("updates to {field} are forbidden."));
+            }
+        }
+        report.immutable(value, Some(old), "/volumeBindingMode");
+    }
+}

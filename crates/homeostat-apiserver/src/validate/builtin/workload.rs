@@ -1,0 +1,270 @@
+//! Workloads: a selector that finds the Pods of a template, and what may change later.
+
+use serde_json::Value;
+
+use super::pod;
+use super::report::{Report, at, list, text};
+
+/// Spec fields of a StatefulSet that an update may change.
+const STATEFUL_SET_MUTABLE: &[&str] = &[
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report) {
+    workload(value, "deployment", &[], report);
+    report.immutable(value, old, "/spec/selector");
+    report.not_negative(value, "/spec/replicas");
+    report.not_negative(value, "/spec/minReadySeconds");
+    report.not_negative(value, "/spec/revisionHistoryLimit");
+    let deadline = at(value, "/spec/progressDeadlineSeconds").as_i64();
+    let least = at(value, "/spec/minReadySeconds").as_i64().unwrap_or_default();
+    if let Some(deadline) = deadline.filter(|deadline| *deadline <= least) {
+        report.invalid(
+            "spec.progressDeadlineSeconds",
+            deadline,
+            "must be greater than minReadySeconds",
+        );
+    }
+    let strategy = text(value, "/spec/strategy/type");
+    report.one_of("spec.strategy.type", strategy, &["Recreate", "RollingUpdate"]);
+    let rolling = at(value, "/spec/strategy/rollingUpdate");
+    if strategy == "Recreate" && !rolling.is_null() {
+        let detail = "may not be specified when strategy `type` is 'Recreate'";
+        report.forbidden("spec.strategy.rollingUpdate", detail);
+    }
+    if is_zero(at(rolling, "/maxUnavailable")) && is_zero(at(rolling, "/maxSurge")) {
+        let path = "spec.strategy.rollingUpdate.maxUnavailable";
+        report.invalid(
+            path,
+            at(rolling, "/maxUnavailable").clone(),
+            "may not be 0 when `maxSurge` is 0",
+        );
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    value.as_i64() == Some(0) || matches!(value.as_str(), Some("0" | "0%"))
+}
+
+pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Report) {
+    workload(value, "replicaset", &[], report);
+    report.immutable(value, old, "/spec/selector");
+    report.not_negative(value, "/spec/replicas");
+    report.not_negative(value, "/spec/minReadySeconds");
+}
+
+pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report) {
+    workload(value, "daemonset", &[], report);
+    report.immutable(value, old, "/spec/selector");
+    report.not_negative(value, "/spec/minReadySeconds");
+    let strategy = text(value, "/spec/updateStrategy/type");
+    report.one_of("spec.updateStrategy.type", strategy, &["RollingUpdate", "OnDelete"]);
+}
+
+pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Report) {
+    let claims: Vec<&str> = list(value, "/spec/volumeClaimTemplates")
+        .iter()
+        .map(|claim| text(claim, "/metadata/name"))
+        .collect();
+    workload(value, "statefulset", &claims, report);
+    report.not_negative(value, "/spec/replicas");
+    report.not_negative(value, "/spec/minReadySeconds");
+    let policy = text(value, "/spec/podManagementPolicy");
+    if !matches!(policy, "OrderedReady" | "Parallel") {
+        report.invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
+    }
+    let strategy = text(value, "/spec/updateStrategy/type");
+    if !matches!(strategy, "RollingUpdate" | "OnDelete") {
+        let shown = at(value, "/spec/updateStrategy").clone();
+        report.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
+    }
+    if let Some(old) = old
+        && fixed_part(value) != fixed_part(old)
+    {
+        report.forbidden(
+            "spec",
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+             'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+             'minReadySeconds' are forbidden",
+        );
+    }
+}
+
+/// The spec of a StatefulSet without what may change; the status of claim templates is noise.
+fn fixed_part(value: &Value) -> Value {
+    let mut spec = at(value, "/spec").clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.retain(|name, _| !STATEFUL_SET_MUTABLE.contains(&name.as_str()));
+    }
+    for claim in
+        spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        if let Some(claim) = claim.as_object_mut() {
+            claim.shift_remove("status");
+        }
+    }
+    spec
+}
+
+pub(super) fn replication_controller(value: &Value, _: Option<&Value>, report: &mut Report) {
+    report.not_negative(value, "/spec/replicas");
+    if at(value, "/spec/selector").as_object().is_none_or(serde_json::Map::is_empty) {
+        report.required("spec.selector", "");
+    }
+    if at(value, "/spec/template").is_null() {
+        report.required("spec.template", "");
+        return;
+    }
+    let labels = at(value, "/spec/template/metadata/labels");
+    let selector = at(value, "/spec/selector").as_object();
+    if selector.into_iter().flatten().any(|(key, wanted)| labels.get(key) != Some(wanted)) {
+        let detail = "`selector` does not match template `labels`";
+        report.invalid("spec.template.metadata.labels", labels.clone(), detail);
+    }
+    pod::template(at(value, "/spec/template"), "spec.template", &[], report);
+    always_restarts(value, report);
+}
+
+/// What Deployments, ReplicaSets, StatefulSets and DaemonSets share.
+fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
+    let selector = at(value, "/spec/selector");
+    let size = |pointer: &str| match at(selector, pointer) {
+        Value::Object(map) => map.len(),
+        Value::Array(items) => items.len(),
+        _ => 0,
+    };
+    if selector.is_null() {
+        report.required("spec.selector", "");
+    } else if size("/matchLabels") + size("/matchExpressions") == 0 {
+        report.invalid(
+            "spec.selector",
+            selector.clone(),
+            format!("empty selector is invalid for {word}"),
+        );
+    } else {
+        self::selector(selector, "spec.selector", report);
+        let labels = at(value, "/spec/template/metadata/labels");
+        if !selects(selector, labels) {
+            let detail = "`selector` does not match template `labels`";
+            report.invalid("spec.template.metadata.labels", labels.clone(), detail);
+        }
+    }
+    pod::template(at(value, "/spec/template"), "spec.template", claims, report);
+    always_restarts(value, report);
+}
+
+fn always_restarts(value: &Value, report: &mut Report) {
+    let policy = text(value, "/spec/template/spec/restartPolicy");
+    if matches!(policy, "OnFailure" | "Never") {
+        report.one_of("spec.template.spec.restartPolicy", policy, &["Always"]);
+    }
+}
+
+/// A label selector is well-formed.
+pub(super) fn selector(selector: &Value, path: &str, report: &mut Report) {
+    report.labels(at(selector, "/matchLabels"), &format!("{path}.matchLabels"));
+    for (index, rule) in list(selector, "/matchExpressions").iter().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        let has_values = !list(rule, "/values").is_empty();
+        match text(rule, "/operator") {
+            "In" | "NotIn" if !has_values => report.required(
+                format!("{path}.values"),
+                "must be specified when `operator` is 'In' or 'NotIn'",
+            ),
+            "Exists" | "DoesNotExist" if has_values => report.forbidden(
+                format!("{path}.values"),
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            ),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                report.invalid(format!("{path}.operator"), other, "not a valid selector operator")
+            }
+        }
+    }
+}
+
+fn selects(selector: &Value, labels: &Value) -> bool {
+    let equal = at(selector, "/matchLabels").as_object().into_iter().flatten();
+    let rule_holds = |rule: &Value| {
+        let found = labels.get(text(rule, "/key"));
+        let listed = found.is_some_and(|value| list(rule, "/values").contains(value));
+        match text(rule, "/operator") {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => found.is_some(),
+            "DoesNotExist" => found.is_none(),
+            _ => true,
+        }
+    };
+    equal.into_iter().all(|(key, wanted)| labels.get(key) == Some(wanted))
+        && list(selector, "/matchExpressions").iter().all(rule_holds)
+}
+
+pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
+    job_spec(at(value, "/spec"), "spec", report);
+    for pointer in ["/spec/selector", "/spec/completionMode", "/spec/podFailurePolicy"] {
+        report.immutable(value, old, pointer);
+    }
+    let suspended = |job: &Value| at(job, "/spec/suspend") == &Value::Bool(true);
+    let started = |job: &Value| at(job, "/status/startTime").is_string();
+    if !old.is_some_and(|old| suspended(old) && !started(old)) {
+        report.immutable(value, old, "/spec/template");
+    }
+    if text(value, "/spec/completionMode") != "Indexed" {
+        report.immutable(value, old, "/spec/completions");
+    }
+}
+
+fn job_spec(spec: &Value, path: &str, report: &mut Report) {
+    for field in [
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+    ] {
+        if let Some(number) = spec.get(field).and_then(Value::as_i64).filter(|number| *number < 0) {
+            report.invalid(format!("{path}.{field}"), number, "must be greater than or equal to 0");
+        }
+    }
+    pod::template(at(spec, "/template"), &format!("{path}.template"), &[], report);
+    let policy = text(spec, "/template/spec/restartPolicy");
+    if policy == "Always" {
+        let path = format!("{path}.template.spec.restartPolicy");
+        report.one_of(&path, policy, &["OnFailure", "Never"]);
+    }
+    if text(spec, "/completionMode") == "Indexed" && spec.get("completions").is_none() {
+        report.required(format!("{path}.completions"), "when completion mode is Indexed");
+    }
+}
+
+pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) {
+    job_spec(at(value, "/spec/jobTemplate/spec"), "spec.jobTemplate.spec", report);
+    let schedule = text(value, "/spec/schedule");
+    if schedule.is_empty() {
+        report.required("spec.schedule", "");
+    } else if !schedule.starts_with('@') && schedule.split_whitespace().count() != 5 {
+        let found = schedule.split_whitespace().count();
+        let detail = format!("expected exactly 5 fields, found {found}: [{schedule}]");
+        report.invalid("spec.schedule", schedule, detail);
+    }
+    let policy = text(value, "/spec/concurrencyPolicy");
+    report.one_of("spec.concurrencyPolicy", policy, &["Allow", "Forbid", "Replace"]);
+    for pointer in [
+        "/spec/startingDeadlineSeconds",
+        "/spec/successfulJobsHistoryLimit",
+        "/spec/failedJobsHistoryLimit",
+    ] {
+        report.not_negative(value, pointer);
+    }
+    if old.is_none() && text(value, "/metadata/name").len() > 52 {
+        let detail = "must be no more than 52 characters";
+        report.invalid("metadata.name", text(value, "/metadata/name"), detail);
+    }
+}
