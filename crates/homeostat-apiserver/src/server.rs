@@ -1,9 +1,10 @@
 //! The server: one object that is called in-process and served over TLS alike.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,6 +16,8 @@ use http_body_util::BodyExt as _;
 use tower::{BoxError, Service};
 
 use crate::http::{self as front, Body};
+use crate::kinds::Kind;
+use crate::openapi::{Document, Documents, custom_document};
 use crate::registry::Registry;
 use crate::status::Status;
 
@@ -68,9 +71,30 @@ impl ServerConfig {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
+    /// The OpenAPI documents and the version of the catalogue they were rendered from.
+    documents: Mutex<(u64, Arc<Documents>)>,
 }
 
 impl Shared {
+    /// The OpenAPI documents of everything served right now.
+    pub(crate) fn documents(&self) -> Arc<Documents> {
+        let catalogue = self.registry.catalogue();
+        let mut known = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != catalogue.version() {
+            let mut documents = Documents::builtin().clone();
+            let mut versions: BTreeMap<String, Vec<Arc<Kind>>> = BTreeMap::new();
+            for kind in catalogue.all().iter().filter(|kind| kind.custom.is_some()) {
+                versions.entry(kind.api_version()).or_default().push(kind.clone());
+            }
+            for (version, kinds) in versions {
+                let document = Document::render(&custom_document(&kinds));
+                documents.insert(format!("apis/{version}"), document);
+            }
+            *known = (catalogue.version(), Arc::new(documents));
+        }
+        known.1.clone()
+    }
+
     /// Where clients reach the server, as discovery tells them.
     pub(crate) fn address(&self) -> String {
         "127.0.0.1".to_owned()
@@ -89,7 +113,8 @@ impl Server {
     pub fn new(config: ServerConfig) -> Self {
         let registry = Arc::new(Registry::new(config));
         crate::bootstrap::run(&registry);
-        Self { shared: Arc::new(Shared { registry }) }
+        let documents = Mutex::new((0, Arc::default()));
+        Self { shared: Arc::new(Shared { registry, documents }) }
     }
 
     /// The objects and kinds behind the API.

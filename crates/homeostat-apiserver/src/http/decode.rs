@@ -5,17 +5,23 @@ use http::HeaderMap;
 use super::negotiate::content_type;
 use crate::decode::{self, DecodeError, Decoded};
 use crate::kinds::Kind;
+use crate::proto;
 use crate::registry::{Body, Patch};
 use crate::status::Status;
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// An object (or options) in any encoding the API reads.
 pub(crate) fn object(headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Status> {
     match content_type(headers) {
         JSON => json(bytes),
         YAML => yaml(bytes),
+        PROTOBUF => match proto::decode(bytes) {
+            Ok(value) => Ok(Body { value, duplicates: Vec::new() }),
+            Err(error) => Err(Status::bad_request(error.to_string())),
+        },
         _ => Err(Status::unsupported_media_type(
             "application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),

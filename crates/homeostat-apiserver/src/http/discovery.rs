@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use http::header::{CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue,
+    IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
@@ -26,6 +29,14 @@ pub(crate) fn respond(
 ) -> Result<Response<Body>, Status> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Err(Status::method_not_allowed());
+    }
+    match route {
+        Route::OpenApiIndex => {
+            let index = shared.documents().index();
+            return Ok(tagged(request.headers(), &index, Encoding::Json));
+        }
+        Route::OpenApi(path) => return Ok(open_api(shared, path, request)),
+        _ => {}
     }
     let accepted = negotiate::accepted(request.headers())?;
     let aggregated = accepted.form == Form::Discovery;
@@ -69,6 +80,35 @@ fn paths(versions: impl Iterator<Item = String>) -> Value {
     paths.sort();
     paths.dedup();
     json!({"paths": paths})
+}
+
+/// One OpenAPI document. A URL that carries its hash names it forever.
+fn open_api(shared: &Arc<Shared>, path: &str, request: &Request<Body>) -> Response<Body> {
+    let documents = shared.documents();
+    let Some(document) = documents.document(path) else {
+        return answer::text(404, "404 page not found\n");
+    };
+    let headers = request.headers();
+    let gzip = headers
+        .get(ACCEPT_ENCODING)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|accepted| accepted.contains("gzip"));
+    let bytes = if gzip { document.gzip.clone() } else { document.text().into() };
+    let mut response = answer::document(200, bytes, Encoding::Json);
+    let named = request.uri().query().is_some_and(|query| query.contains(&document.hash));
+    let added = response.headers_mut();
+    if gzip {
+        added.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if named {
+        added
+            .insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
+    }
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", document.hash)) {
+        added.insert(ETAG, tag);
+    }
+    added.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    response
 }
 
 /// The document with its tag, or 304 when the client has it.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::{BufMut as _, BytesMut};
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::Value;
 
-use super::negotiate::Form;
-use super::render;
+use super::render::View;
 use crate::kinds::Kind;
 use crate::registry::selector::Selector;
 use crate::store::{Change, Stored};
@@ -29,7 +29,7 @@ pub(crate) struct Events {
     /// Empty for all namespaces.
     pub(crate) namespace: String,
     pub(crate) selector: Selector,
-    pub(crate) form: Form,
+    pub(crate) view: View,
 }
 
 impl Events {
@@ -53,30 +53,21 @@ impl Events {
     }
 
     /// Appends the event as one line.
-    pub(crate) fn write(&mut self, bytes: &mut BytesMut, event: &Event) {
+    pub(crate) fn write(&mut self, bytes: &mut BytesMut, event: &Event, now: Timestamp) {
+        self.view.now = now;
         let (word, object) = match event {
-            Event::Added(object) => ("ADDED", object),
-            Event::Modified(object) => ("MODIFIED", object),
-            Event::Deleted(object) => ("DELETED", object),
-            Event::Bookmark(revision) => return self.write_bookmark(bytes, *revision, false),
-            Event::InitialEnd(revision) => return self.write_bookmark(bytes, *revision, true),
+            Event::Added(object) => ("ADDED", self.view.object(&self.kind, object)),
+            Event::Modified(object) => ("MODIFIED", self.view.object(&self.kind, object)),
+            Event::Deleted(object) => ("DELETED", self.view.object(&self.kind, object)),
+            Event::Bookmark(revision) => {
+                ("BOOKMARK", self.view.bookmark(&self.kind, *revision, false))
+            }
+            Event::InitialEnd(revision) => {
+                ("BOOKMARK", self.view.bookmark(&self.kind, *revision, true))
+            }
         };
-        let object = render::object(&self.kind, object, self.form);
         put(bytes, word, &object);
-    }
-
-    /// A bookmark has nothing but a revision.
-    fn write_bookmark(&self, bytes: &mut BytesMut, revision: u64, initial_end: bool) {
-        let mut metadata = json!({"resourceVersion": revision.to_string()});
-        if initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        let (kind, api_version) = match self.form {
-            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
-            _ => (self.kind.kind.clone(), self.kind.api_version()),
-        };
-        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        put(bytes, "BOOKMARK", object.to_string().as_bytes());
+        self.view.headers = false;
     }
 }
 

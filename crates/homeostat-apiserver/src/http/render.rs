@@ -5,26 +5,115 @@
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::negotiate::Form;
 use crate::kinds::Kind;
+use crate::print::{self, IncludeObject};
+use crate::registry::options::Query;
 use crate::registry::{Listed, convert};
 use crate::store::Stored;
 
-/// One object.
-pub(crate) fn object(kind: &Kind, stored: &Arc<Stored>, form: Form) -> Bytes {
-    match form {
-        Form::Metadata => metadata(&convert::value(kind, stored)).to_string().into(),
-        Form::Object | Form::Discovery | Form::Table => match convert::body(kind, stored) {
-            std::borrow::Cow::Borrowed(_) => stored.body.clone(),
-            std::borrow::Cow::Owned(bytes) => bytes.into(),
-        },
+/// How a client wants to see things.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View {
+    pub(crate) form: Form,
+    pub(crate) include: IncludeObject,
+    /// Tables show ages.
+    pub(crate) now: Timestamp,
+    /// Tables name their columns; all but the first of a watch do not.
+    pub(crate) headers: bool,
+}
+
+impl View {
+    /// The view that the parameters ask for.
+    pub(crate) fn new(form: Form, query: &Query, now: Timestamp) -> Self {
+        let include = match query.get("includeObject").map_or("", String::as_str) {
+            "None" => IncludeObject::None,
+            "Object" => IncludeObject::Object,
+            _ => IncludeObject::Metadata,
+        };
+        Self { form, include, now, headers: true }
+    }
+
+    /// One object.
+    pub(crate) fn object(self, kind: &Kind, stored: &Arc<Stored>) -> Bytes {
+        match self.form {
+            Form::Metadata => metadata(&convert::value(kind, stored)).to_string().into(),
+            Form::Table => {
+                let value = convert::value(kind, stored);
+                let revision = value.pointer("/metadata/resourceVersion").cloned();
+                let list = json!({"resourceVersion": revision});
+                self.table(kind, &[&value], &list).to_string().into()
+            }
+            Form::Object | Form::Discovery => match convert::body(kind, stored) {
+                std::borrow::Cow::Borrowed(_) => stored.body.clone(),
+                std::borrow::Cow::Owned(bytes) => bytes.into(),
+            },
+        }
+    }
+
+    fn table(self, kind: &Kind, objects: &[&Value], list: &Value) -> Value {
+        print::table(kind, objects, list, self.include, self.now, self.headers)
+    }
+
+    /// A list.
+    pub(crate) fn list(self, kind: &Kind, listed: &Listed) -> Bytes {
+        let list_metadata = list_metadata(listed);
+        if self.form == Form::Table {
+            let values: Vec<Value> =
+                listed.items.iter().map(|item| convert::value(kind, item)).collect();
+            let values: Vec<&Value> = values.iter().collect();
+            return self.table(kind, &values, &list_metadata).to_string().into();
+        }
+        let (list_kind, api_version) = match self.form {
+            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            _ => (kind.list_kind.clone(), kind.api_version()),
+        };
+        let head = json!({
+            "kind": list_kind,
+            "apiVersion": api_version,
+            "metadata": list_metadata,
+        })
+        .to_string();
+        let size: usize = listed.items.iter().map(|item| item.body.len() + 1).sum();
+        let mut bytes = BytesMut::with_capacity(head.len() + size + 16);
+        bytes.put_slice(&head.as_bytes()[..head.len() - 1]);
+        bytes.put_slice(b",\"items\":[");
+        for (at, item) in listed.items.iter().enumerate() {
+            if at > 0 {
+                bytes.put_u8(b',');
+            }
+            bytes.put_slice(&self.object(kind, item));
+        }
+        bytes.put_slice(b"]}");
+        bytes.freeze()
+    }
+
+    /// A bookmark: nothing but a revision, in the form of the other events.
+    pub(crate) fn bookmark(self, kind: &Kind, revision: u64, initial_end: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let (name, api_version) = match self.form {
+            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+            _ => (kind.kind.clone(), kind.api_version()),
+        };
+        let object = json!({"kind": name, "apiVersion": api_version, "metadata": metadata});
+        if self.form != Form::Table {
+            return object.to_string().into();
+        }
+        let list = json!({"resourceVersion": revision.to_string()});
+        let mut table = self.table(kind, &[], &list);
+        table["rows"] = json!([{"cells": [], "object": object}]);
+        table.to_string().into()
     }
 }
 
 /// `PartialObjectMetadata` of an object.
-pub(crate) fn metadata(object: &Value) -> Value {
+fn metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
@@ -32,8 +121,7 @@ pub(crate) fn metadata(object: &Value) -> Value {
     })
 }
 
-/// The metadata of a list.
-pub(crate) fn list_metadata(listed: &Listed) -> Value {
+fn list_metadata(listed: &Listed) -> Value {
     let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
     if !listed.continue_token.is_empty() {
         metadata["continue"] = listed.continue_token.clone().into();
@@ -42,30 +130,4 @@ pub(crate) fn list_metadata(listed: &Listed) -> Value {
         metadata["remainingItemCount"] = remaining.into();
     }
     metadata
-}
-
-/// A list.
-pub(crate) fn list(kind: &Kind, listed: &Listed, form: Form) -> Bytes {
-    let (list_kind, api_version) = match form {
-        Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
-        _ => (kind.list_kind.clone(), kind.api_version()),
-    };
-    let head = json!({
-        "kind": list_kind,
-        "apiVersion": api_version,
-        "metadata": list_metadata(listed),
-    })
-    .to_string();
-    let size: usize = listed.items.iter().map(|item| item.body.len() + 1).sum();
-    let mut bytes = BytesMut::with_capacity(head.len() + size + 16);
-    bytes.put_slice(&head.as_bytes()[..head.len() - 1]);
-    bytes.put_slice(b",\"items\":[");
-    for (at, item) in listed.items.iter().enumerate() {
-        if at > 0 {
-            bytes.put_u8(b',');
-        }
-        bytes.put_slice(&object(kind, item, form));
-    }
-    bytes.put_slice(b"]}");
-    bytes.freeze()
 }

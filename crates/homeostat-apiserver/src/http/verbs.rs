@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::body::{self, Body};
 use super::events::Events;
 use super::negotiate::{self, Accepted, Encoding};
+use super::render::View;
 use super::route::{self, ResourcePath, Route};
-use super::{answer, decode, discovery, render, watch};
+use super::{answer, decode, discovery, watch};
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::{Deleted, Patch, Registry, Target, Written};
 use crate::server::Shared;
@@ -129,9 +130,13 @@ impl Call {
         WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)
     }
 
+    fn view(&self) -> View {
+        View::new(self.accepted.form, &self.query, self.registry.env.now())
+    }
+
     pub(crate) fn written(&self, written: &Written) -> Response<Body> {
         let code = if written.created { 201 } else { 200 };
-        let bytes = render::object(&self.target.kind, &written.object, self.accepted.form);
+        let bytes = self.view().object(&self.target.kind, &written.object);
         let mut response = answer::document(code, bytes, self.accepted.encoding);
         answer::warn(&mut response, &written.warnings);
         response
@@ -143,7 +148,7 @@ impl Call {
             wait_for(&self.registry, revision).await?;
         }
         let object = self.registry.get(&self.target)?;
-        let bytes = render::object(&self.target.kind, &object, self.accepted.form);
+        let bytes = self.view().object(&self.target.kind, &object);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
@@ -156,7 +161,7 @@ impl Call {
                 kind: self.target.kind.clone(),
                 namespace: self.target.namespace.clone(),
                 selector: options.selector.clone(),
-                form: self.accepted.form,
+                view: self.view(),
             };
             if options.initial_events == Some(true)
                 && let Freshness::NotOlderThan(revision) = options.freshness
@@ -169,7 +174,7 @@ impl Call {
             wait_for(&self.registry, revision).await?;
         }
         let listed = self.registry.list(&self.target, &options)?;
-        let bytes = render::list(&self.target.kind, &listed, self.accepted.form);
+        let bytes = self.view().list(&self.target.kind, &listed);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
@@ -215,7 +220,7 @@ impl Call {
             let status = Status::success(kind, &self.target.name, uid);
             return Ok(answer::value(200, &status.to_value(), self.accepted.encoding));
         }
-        let bytes = render::object(kind, deleted.object(), self.accepted.form);
+        let bytes = self.view().object(kind, deleted.object());
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
@@ -229,7 +234,7 @@ impl Call {
             continue_token: String::new(),
             remaining: None,
         };
-        let bytes = render::list(&self.target.kind, &listed, self.accepted.form);
+        let bytes = self.view().list(&self.target.kind, &listed);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 }

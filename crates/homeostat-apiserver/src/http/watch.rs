@@ -88,10 +88,10 @@ impl Stream {
         let watcher = if initial {
             let (listed, watcher) = registry.list_and_watch(target, options)?;
             for item in &listed.items {
-                events.write(&mut first, &Event::Added(item.clone()));
+                events.write(&mut first, &Event::Added(item.clone()), env.now());
             }
             if options.initial_events == Some(true) && options.bookmarks {
-                events.write(&mut first, &Event::InitialEnd(listed.revision));
+                events.write(&mut first, &Event::InitialEnd(listed.revision), env.now());
             }
             Some(watcher)
         } else {
@@ -134,7 +134,7 @@ impl Stream {
                     Ok(changes) => {
                         for change in &changes {
                             if let Some(event) = self.events.of(change) {
-                                self.events.write(&mut bytes, &event);
+                                self.events.write(&mut bytes, &event, self.registry.env.now());
                             }
                         }
                     }
@@ -145,7 +145,7 @@ impl Stream {
                 },
                 () = self.registry.env.sleep_until(wake) => {
                     if self.bookmarks && let Some(revision) = watcher.caught_up() {
-                        self.events.write(&mut bytes, &Event::Bookmark(revision));
+                        self.events.write(&mut bytes, &Event::Bookmark(revision), self.registry.env.now());
                     }
                     self.next_bookmark = wake + BOOKMARK_EVERY;
                     if wake == self.deadline {

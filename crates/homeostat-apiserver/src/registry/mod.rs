@@ -112,11 +112,15 @@ impl Registry {
         self.catalogue.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Serves other custom kinds from now on.
-    fn serve(&self, custom: impl IntoIterator<Item = Arc<Kind>>) {
+    /// Serves `rows`, and nothing else, for the definition of that name from now on.
+    pub(crate) fn serve(&self, definition: &str, rows: Vec<Kind>) {
         let mut current = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
-        let builtin = crate::kinds::builtin().iter().cloned();
-        *current = Arc::new(Catalogue::new(builtin.chain(custom), current.version() + 1));
+        let others = current.all().iter().filter(|kind| {
+            kind.custom.as_ref().is_none_or(|custom| custom.definition != definition)
+        });
+        let kinds = others.cloned().chain(rows.into_iter().map(Arc::new));
+        let next = Catalogue::new(kinds, current.version() + 1);
+        *current = Arc::new(next);
     }
 
     /// Waits for the pen.

@@ -12,7 +12,7 @@ use crate::apply::{self, ApplyError, FieldSet, Manager, PathElement};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
-use crate::{decode, default, patch, validate};
+use crate::{custom, decode, default, patch, validate};
 
 /// Checks `apiVersion` and `kind` of a body against the kind of the URL.
 pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
@@ -50,7 +50,7 @@ pub(crate) fn shape(
 ) -> Result<Value, Status> {
     let Body { mut value, duplicates } = body;
     let unknown = if kind.custom.is_some() {
-        decode::unknown_fields(kind.schema.root(), &value)
+        custom::prune(kind.schema.root(), &mut value)
     } else {
         decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?
     };
@@ -77,7 +77,7 @@ pub(crate) fn default(kind: &Kind, object: &mut Value) {
 
 /// Refuses an object that breaks its kind's rules.
 pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Status> {
-    let errors = validate::object_meta(kind, object, old);
+    let errors = validate::object(kind, object, old);
     if errors.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! The API's promises, kept in-process through `kube::Client` on virtual time.
 
 mod apply;
+mod definitions;
 mod deletion;
 mod namespaces;
 mod pods;

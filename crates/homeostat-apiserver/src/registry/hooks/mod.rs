@@ -3,6 +3,7 @@
 //! A hook sees the object between defaulting and validation, or after the commit. Everything that
 //! a row of the table of kinds can say belongs there, not here.
 
+mod definitions;
 mod namespaces;
 mod persistentvolumes;
 mod pods;
@@ -42,6 +43,7 @@ const NONE: Hooks = Hooks {
 
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
+    ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", Hooks { keeps_status: true, ..NONE }),
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
@@ -52,11 +54,12 @@ static HOOKS: &[(&str, Hooks)] = &[
 ];
 
 static DEFAULT: Hooks = NONE;
+static CUSTOM: Hooks = definitions::INSTANCE_HOOKS;
 
 /// The hooks of a kind.
 pub(crate) fn of(kind: &Kind) -> &'static Hooks {
     if kind.custom.is_some() {
-        return &DEFAULT;
+        return &CUSTOM;
     }
     let resource = kind.resource();
     HOOKS.iter().find(|(name, _)| *name == resource).map_or(&DEFAULT, |(_, hooks)| hooks)

@@ -1,0 +1,165 @@
+//! CustomResourceDefinitions: served as soon as they are stored, and gone only after their objects.
+
+use serde_json::{Value, json};
+
+use super::{Hooks, NONE};
+use crate::custom;
+use crate::kinds::Kind;
+use crate::registry::options::DeleteOptions;
+use crate::registry::{Target, Writer, metadata, seconds};
+use crate::status::Status;
+use crate::store::{Expect, Key, Range};
+
+const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+pub(super) const HOOKS: Hooks = Hooks {
+    create: |writer, kind, object| establish(writer, kind, object),
+    update: |writer, kind, _, object| establish(writer, kind, object),
+    delete: |writer, _, object| {
+        let mut finalizers: Vec<String> =
+            metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+        if !metadata::is_deleting(object) && !finalizers.iter().any(|name| name == CLEANUP) {
+            finalizers.push(CLEANUP.to_owned());
+            metadata::set_finalizers(object, &finalizers);
+            let condition = json!({
+                "type": "Terminating",
+                "status": "True",
+                "reason": "InstanceDeletionPending",
+                "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+                "lastTransitionTime": seconds(writer.registry.env.now()),
+            });
+            if let Some(conditions) =
+                object.pointer_mut("/status/conditions").and_then(Value::as_array_mut)
+            {
+                conditions.push(condition);
+            }
+        }
+        Ok(())
+    },
+    committed: |writer, kind, object| {
+        let Some(object) = object else { return };
+        serve(writer, object);
+        if metadata::is_deleting(object) {
+            delete_instances(writer, object);
+            finish(writer, kind, metadata::name(object));
+        }
+    },
+    removed: |writer, _, object| writer.registry.serve(metadata::name(object), Vec::new()),
+    ..NONE
+};
+
+/// What custom resources owe their definition.
+pub(super) const INSTANCE_HOOKS: Hooks = Hooks {
+    create: |writer, kind, object| {
+        let definition = kind.custom.as_ref().map_or("", |custom| custom.definition.as_str());
+        let found = writer.registry.peek(RESOURCE, "", definition);
+        if found.is_some_and(|found| metadata::is_deleting(&found)) {
+            let words = "create not allowed while custom resource definition is terminating";
+            let mut status = Status::method_not_allowed();
+            status.message = format!("{} {:?}: {words}", kind.resource(), metadata::name(object));
+            return Err(status);
+        }
+        Ok(())
+    },
+    removed: |writer, kind, _| {
+        let catalogue = writer.registry.catalogue();
+        let definitions = catalogue.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        if let (Some(definitions), Some(custom)) = (definitions, &kind.custom) {
+            finish(writer, definitions, &custom.definition);
+        }
+    },
+    ..NONE
+};
+
+/// Completes the definition and sets its conditions, or says what is wrong with it.
+fn establish(writer: &Writer<'_>, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+    custom::defaults(object);
+    if let Err(errors) = custom::definition(object) {
+        return Err(Status::invalid(kind, metadata::name(object), &errors));
+    }
+    let conflict = taken_name(writer, object);
+    let status = custom::conditions(object, conflict.as_deref(), writer.registry.env.now());
+    metadata::set_top(object, "status", Some(status));
+    Ok(())
+}
+
+/// A kind or short name that another definition of the same group has.
+fn taken_name(writer: &Writer<'_>, object: &Value) -> Option<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    let catalogue = writer.registry.catalogue();
+    let other = catalogue.all().iter().find(|other| {
+        other.group == group
+            && other.kind == kind
+            && other
+                .custom
+                .as_ref()
+                .is_none_or(|custom| custom.definition != metadata::name(object))
+    })?;
+    Some(format!("{:?} is already in use by {}", kind, other.resource()))
+}
+
+/// Serves the definition's kinds, if its names were accepted.
+fn serve(writer: &Writer<'_>, object: &Value) {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let established = conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    let rows =
+        if established { custom::definition(object).unwrap_or_default() } else { Vec::new() };
+    writer.registry.serve(metadata::name(object), rows);
+}
+
+fn delete_instances(writer: &Writer<'_>, definition: &Value) {
+    let name = metadata::name(definition);
+    let catalogue = writer.registry.catalogue();
+    let Some(kind) = catalogue
+        .all()
+        .iter()
+        .find(|kind| kind.custom.as_ref().is_some_and(|custom| custom.definition == name))
+    else {
+        return;
+    };
+    let instances = writer.registry.store.list(name, &Range::default());
+    for instance in instances.map(|page| page.items).unwrap_or_default() {
+        let target = Target {
+            kind: kind.clone(),
+            namespace: instance.key.namespace.clone(),
+            name: instance.key.name.clone(),
+        };
+        if let Err(status) = writer.delete(&target, &DeleteOptions::default()) {
+            tracing::warn!(%status, definition = name, "an object of a deleted definition stays");
+        }
+    }
+}
+
+/// Lets a deleted definition go once none of its objects is left.
+fn finish(writer: &Writer<'_>, kind: &Kind, name: &str) {
+    let store = &writer.registry.store;
+    let key = Key::new("", name);
+    let Some(stored) = store.get(RESOURCE, &key) else { return };
+    let mut object = stored.value();
+    let empty = store.list(name, &Range::default()).is_ok_and(|page| page.items.is_empty());
+    if !metadata::is_deleting(&object) || !empty {
+        return;
+    }
+    let left: Vec<String> = metadata::finalizers(&object)
+        .into_iter()
+        .filter(|finalizer| *finalizer != CLEANUP)
+        .map(str::to_owned)
+        .collect();
+    if left.len() == metadata::finalizers(&object).len() {
+        return;
+    }
+    metadata::set_finalizers(&mut object, &left);
+    let done = if writer.is_finished(kind, &object) {
+        writer.remove(kind, &stored, &object).map(drop)
+    } else {
+        writer.commit(kind, &key, Expect::Revision(stored.revision), object, false).map(drop)
+    };
+    if let Err(status) = done {
+        tracing::error!(%status, name, "a deleted definition could not be finished");
+    }
+}

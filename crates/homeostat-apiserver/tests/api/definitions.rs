@@ -1,0 +1,144 @@
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{api, client, cluster_api, create, object, refusal};
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "ats.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "ats", "kind": "At", "shortNames": ["at"]},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "additionalPrinterColumns": [
+                    {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+                ],
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {
+                        "spec": {
+                            "type": "object",
+                            "required": ["schedule"],
+                            "properties": {
+                                "schedule": {"type": "string"},
+                                "command": {"type": "string", "default": "true"},
+                            },
+                        },
+                        "status": {
+                            "type": "object",
+                            "properties": {"phase": {"type": "string"}},
+                        },
+                    },
+                }},
+            }],
+        },
+    })
+}
+
+fn at(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "At", "metadata": {"name": name}, "spec": spec})
+}
+
+async fn define(client: &Client) {
+    create(&cluster_api(client, "apiextensions.k8s.io", "CustomResourceDefinition"), definition())
+        .await;
+}
+
+async fn get(client: &Client, path: &str, accept: &str) -> Value {
+    let request = http::Request::get(path).header("accept", accept).body(Vec::new()).unwrap();
+    client.request(request).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_served_as_soon_as_it_is_created() {
+    let client = client();
+    define(&client).await;
+    let ats = api(&client, "example.com", "At");
+    let made = create(&ats, at("a", json!({"schedule": "now", "colour": "blue"}))).await;
+    assert_eq!(made.data["spec"], json!({"schedule": "now", "command": "true"}));
+    let refused = ats.create(&PostParams::default(), &object(at("b", json!({})))).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+
+    let resources = get(&client, "/apis/example.com/v1", "application/json").await;
+    assert_eq!(resources["resources"][0]["name"], "ats");
+    let index = get(&client, "/openapi/v3", "application/json").await;
+    let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str().unwrap();
+    let document = get(&client, url, "application/json").await;
+    assert!(document["components"]["schemas"].get("com.example.v1.At").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_resource_counts_generations_and_shows_its_columns() {
+    let client = client();
+    define(&client).await;
+    let ats = api(&client, "example.com", "At");
+    create(&ats, at("a", json!({"schedule": "now"}))).await;
+    let status = Patch::Merge(json!({"status": {"phase": "DONE"}, "spec": {"schedule": "never"}}));
+    let done = ats.patch_status("a", &PatchParams::default(), &status).await.unwrap();
+    assert_eq!(
+        (&done.data["spec"]["schedule"], done.metadata.generation),
+        (&json!("now"), Some(1))
+    );
+    let spec = Patch::Merge(json!({"spec": {"schedule": "later"}}));
+    let later = ats.patch("a", &PatchParams::default(), &spec).await.unwrap();
+    assert_eq!(later.metadata.generation, Some(2));
+
+    let path = "/apis/example.com/v1/namespaces/default/ats";
+    let table = get(&client, path, "application/json;as=Table;v=v1;g=meta.k8s.io").await;
+    assert_eq!(table["rows"][0]["cells"], json!(["a", "DONE"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_definition_takes_its_objects_along_and_waits_for_those_held_back() {
+    let client = client();
+    define(&client).await;
+    let ats = api(&client, "example.com", "At");
+    create(&ats, at("a", json!({"schedule": "now"}))).await;
+    let mut held = at("held", json!({"schedule": "now"}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    create(&ats, held).await;
+
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    definitions.delete("ats.example.com", &DeleteParams::default()).await.unwrap();
+    assert_eq!(refusal(ats.get("a").await), (404, "NotFound".into()));
+    definitions.get("ats.example.com").await.unwrap();
+
+    let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    ats.patch("held", &PatchParams::default(), &release).await.unwrap();
+    let gone = definitions.get("ats.example.com").await;
+    assert_eq!(refusal(gone), (404, "NotFound".into()));
+    let groups = get(&client, "/apis", "application/json").await;
+    assert!(!groups.to_string().contains("example.com"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_one_object_in_both_groups() {
+    let client = client();
+    let events = api(&client, "", "Event");
+    create(
+        &events,
+        json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": "e"},
+            "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+            "message": "hello", "reason": "Started", "type": "Normal",
+        }),
+    )
+    .await;
+    let new = api(&client, "events.k8s.io", "Event");
+    let event = new.get("e").await.unwrap();
+    assert_eq!(
+        (&event.data["note"], &event.data["regarding"]["name"]),
+        (&json!("hello"), &json!("web"))
+    );
+    let params = kube::api::ListParams::default().fields("involvedObject.name=web");
+    assert_eq!(events.list(&params).await.unwrap().items.len(), 1);
+}
