@@ -14,9 +14,9 @@ const TABLE: &[u8] = include_bytes!("../../data/kinds.json");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Row {
-    pub(crate) group: String,
-    pub(crate) version: String,
+struct Row {
+    group: String,
+    version: String,
     kind: String,
     plural: String,
     singular: String,
@@ -28,7 +28,7 @@ pub(crate) struct Row {
     verbs: Vec<String>,
     #[serde(default)]
     subresources: Vec<Below>,
-    pub(crate) schema: String,
+    schema: String,
 }
 
 #[derive(Deserialize)]
@@ -40,8 +40,7 @@ struct Below {
     verbs: Vec<String>,
 }
 
-/// The generated rows as they are written.
-pub(crate) fn rows() -> Vec<Row> {
+fn rows() -> Vec<Row> {
     #[expect(clippy::expect_used, reason = "compiled-in data, read by every test")]
     serde_json::from_slice(TABLE).expect("the generated table of kinds")
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use prost_reflect::{DynamicMessage, ReflectMessage as _};
 use serde_json::Value;
 
-use super::{Codec, ProtoError, decode, json};
+use super::{Codec, ProtoError, json};
 
 const MACHINERY: &str = "k8s.io.apimachinery.pkg";
 const EXTENSIONS: &str = "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1";
@@ -119,7 +119,8 @@ fn duration(nanos: i64) -> String {
     out
 }
 
-/// JSON text, or a whole enveloped object, inside a field.
+/// JSON text inside a field. An enveloped object there is refused: no client sends one, and reading
+/// envelopes inside envelopes would have no bound.
 fn raw(message: &DynamicMessage, field: &str) -> Result<Value, ProtoError> {
     let value = message.get_field_by_name(field);
     let Some(bytes) = value.as_ref().and_then(|value| value.as_bytes()) else {
@@ -127,9 +128,6 @@ fn raw(message: &DynamicMessage, field: &str) -> Result<Value, ProtoError> {
     };
     if bytes.is_empty() {
         return Ok(Value::Null);
-    }
-    if bytes.starts_with(super::MAGIC) {
-        return decode(bytes);
     }
     serde_json::from_slice(bytes).map_err(|source| ProtoError::NotJson {
         field: format!("{}.{field}", message.descriptor().full_name()),
