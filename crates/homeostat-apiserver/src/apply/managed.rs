@@ -168,14 +168,12 @@ pub(super) fn format_time(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// `[]` or `[{}]`: the request asks to forget all owners.
-pub(super) fn asks_for_reset(object: &Value) -> bool {
-    match entries(object) {
-        Some(Value::Array(list)) => match list.as_slice() {
-            [] => true,
-            [only] => *only == json!({}),
-            _ => false,
-        },
+/// `[{}]` asks to forget all owners; so does `[]`, except in custom resources, whose metadata
+/// comes without empty lists.
+pub(super) fn asks_for_reset(object: &Value, custom: bool) -> bool {
+    match entries(object).and_then(Value::as_array).map(Vec::as_slice) {
+        Some([]) => !custom,
+        Some([only]) => *only == json!({}),
         _ => false,
     }
 }

@@ -17,6 +17,7 @@ mod fields_v1;
 mod last_applied;
 mod managed;
 mod merge;
+mod object_meta;
 mod ownership;
 mod path;
 mod prune;

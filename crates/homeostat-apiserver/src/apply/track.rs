@@ -10,8 +10,8 @@ use crate::schema::Schema;
 /// Brings the `managedFields` of `new` up to date after a create (`live` is `None`), update or patch.
 ///
 /// The manager comes to own what it changed; whoever owned that, or what is gone, loses it. A list
-/// that `new` itself brings is taken as an edit of the list, and `[]` or `[{}]` as the wish to forget
-/// all owners; through a subresource the list cannot be edited. An object whose owners are forgotten
+/// that `new` itself brings is taken as an edit of the list, and `[{}]` (for built-in
+/// kinds `[]` too) as the wish to forget all owners; through a subresource the list cannot be edited. An object whose owners are forgotten
 /// is not tracked until it is applied. A list that cannot be read counts as none.
 pub fn track_update(
     schema: Schema<'_>,
@@ -20,7 +20,7 @@ pub fn track_update(
     manager: &Manager<'_>,
     reset: &FieldSet,
 ) {
-    let mut managed = starting_point(live, new, manager);
+    let mut managed = starting_point(schema, live, new, manager);
     managed::encode(new, Managed::new());
     if managed.is_empty() && live.is_some() {
         return;
@@ -34,12 +34,19 @@ pub fn track_update(
     managed::encode(new, managed);
 }
 
-fn starting_point(live: Option<&Value>, new: &Value, manager: &Manager<'_>) -> Managed {
+fn starting_point(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    new: &Value,
+    manager: &Manager<'_>,
+) -> Managed {
     let stored = || live.and_then(|live| managed::decode(live).ok()).unwrap_or_default();
     if !manager.subresource.is_empty() {
         return stored();
     }
-    if managed::asks_for_reset(new) {
+    // Only published types have names.
+    let custom = schema.node().name.is_empty();
+    if managed::asks_for_reset(new, custom) {
         return Managed::new();
     }
     match managed::decode(new) {

@@ -71,11 +71,10 @@ impl Step<'_> {
 
     /// The object as the server would store it, without what only the server writes.
     fn settled(&self, mut object: Value) -> Value {
-        if let Some(kind) = kinds::builtin().iter().find(|row| row.kind == self.kind) {
-            drop_empty(&mut object);
-            default::builtin(kind, &mut object);
-        } else {
-            default::apply_defaults(self.schema.root(), &mut object);
+        drop_empty(&mut object);
+        match kinds::builtin().iter().find(|row| row.kind == self.kind) {
+            Some(kind) => default::builtin(kind, &mut object),
+            None => default::apply_defaults(self.schema.root(), &mut object),
         }
         for name in ["managedFields", "resourceVersion", "generation"] {
             object["metadata"].as_object_mut().unwrap().remove(name);
@@ -84,14 +83,16 @@ impl Step<'_> {
     }
 }
 
-/// Kubernetes' own types do not keep `null`, nor empty maps of optional fields.
+/// Drops what may be written or left out without a difference; which of the two the server does
+/// depends on Go types and is not decided by apply or patch.
 fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.retain(|name, value| {
-                !value.is_null() && (name != "annotations" || *value != json!({}))
-            });
             map.values_mut().for_each(drop_empty);
+            let empty = [json!(null), json!({}), json!([])];
+            map.retain(|name, value| {
+                !empty.contains(value) && (name != "minReadySeconds" || *value != 0)
+            });
         }
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         _ => {}
@@ -199,6 +200,8 @@ fn patched_objects_are_what_kube_apiserver_stores() {
             _ => return,
         };
         match patched {
+            // Refused later, by validation.
+            Ok(_) if step.request["code"] == 422 => {}
             Ok(object) => {
                 let result = step.request.get("result").unwrap_or_else(|| panic!("{}", step.name));
                 assert_eq!(step.settled(object), step.settled(result.clone()), "{}", step.name);
