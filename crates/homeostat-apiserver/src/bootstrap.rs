@@ -5,6 +5,20 @@ use serde_json::{Value, json};
 use crate::registry::options::WriteOptions;
 use crate::registry::{Body, Registry, Target};
 
+/// Priorities that nothing a user makes may exceed.
+const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
 /// Creates what is missing.
 pub(crate) fn run(registry: &Registry) {
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
@@ -15,6 +29,37 @@ pub(crate) fn run(registry: &Registry) {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
     }
+    for (name, value, description) in PRIORITY_CLASSES {
+        create(
+            registry,
+            "priorityclasses",
+            "",
+            json!({
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "description": description,
+            }),
+        );
+    }
+    create(
+        registry,
+        "services",
+        "default",
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {
+                "name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"},
+            },
+            "spec": {
+                "type": "ClusterIP",
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+            },
+        }),
+    );
 }
 
 fn create(registry: &Registry, plural: &str, namespace: &str, object: Value) {

@@ -5,6 +5,7 @@
 //! ```
 
 pub mod apply;
+pub mod auth;
 mod bootstrap;
 pub mod custom;
 pub mod decode;
@@ -22,8 +23,11 @@ pub mod schema;
 mod server;
 mod status;
 pub mod store;
+mod tls;
 pub mod validate;
 
-pub use http::Body;
+pub use auth::{Access, Identity};
+pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;
+pub use tls::ServeError;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::net::Ipv4Addr;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use tower::{BoxError, Service};
 
-use crate::http::{self as front, Body};
+use crate::http::{self as front, Body, NodeConnector};
 use crate::kinds::Kind;
 use crate::openapi::{Document, Documents, custom_document};
 use crate::registry::Registry;
@@ -68,11 +69,17 @@ impl ServerConfig {
 }
 
 /// What all clones of a server share.
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     /// The OpenAPI documents and the version of the catalogue they were rendered from.
     documents: Mutex<(u64, Arc<Documents>)>,
+    connector: RwLock<Option<Arc<dyn NodeConnector>>>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("registry", &self.registry).finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -95,6 +102,11 @@ impl Shared {
         known.1.clone()
     }
 
+    /// The way to the agents of nodes, if there is one.
+    pub(crate) fn node_connector(&self) -> Option<Arc<dyn NodeConnector>> {
+        self.connector.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Where clients reach the server, as discovery tells them.
     pub(crate) fn address(&self) -> String {
         "127.0.0.1".to_owned()
@@ -114,13 +126,20 @@ impl Server {
         let registry = Arc::new(Registry::new(config));
         crate::bootstrap::run(&registry);
         let documents = Mutex::new((0, Arc::default()));
-        Self { shared: Arc::new(Shared { registry, documents }) }
+        Self { shared: Arc::new(Shared { registry, documents, connector: RwLock::default() }) }
     }
 
     /// The objects and kinds behind the API.
     #[must_use]
     pub fn registry(&self) -> &Arc<Registry> {
         &self.shared.registry
+    }
+
+    /// Passes requests for logs, exec, attach, port-forward and node proxies to `connector` from
+    /// now on; without one they are answered with 503.
+    pub fn connect_nodes(&self, connector: Arc<dyn NodeConnector>) {
+        let mut current = self.shared.connector.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(connector);
     }
 
     /// Answers one request; a panic while doing so is a 500.

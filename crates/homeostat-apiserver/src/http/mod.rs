@@ -9,6 +9,7 @@ mod decode;
 mod discovery;
 mod events;
 pub(crate) mod negotiate;
+pub(crate) mod node;
 mod render;
 pub(crate) mod route;
 mod subresource;
@@ -16,4 +17,5 @@ mod verbs;
 mod watch;
 
 pub use body::Body;
+pub use node::NodeConnector;
 pub(crate) use verbs::handle;

@@ -12,7 +12,7 @@ use super::events::Events;
 use super::negotiate::{self, Accepted, Encoding};
 use super::render::View;
 use super::route::{self, ResourcePath, Route};
-use super::{answer, decode, discovery, watch};
+use super::{answer, decode, discovery, node, watch};
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::{Deleted, Patch, Registry, Target, Written};
 use crate::server::Shared;
@@ -85,6 +85,9 @@ async fn resource(
     }
     let target =
         Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };
+    if node::is_for_node(&path) {
+        return node::forward(shared, &target, &path, request).await;
+    }
     let (parts, body) = request.into_parts();
     let mut query = read_query(parts.uri.query().unwrap_or(""));
     if path.watch {
@@ -107,7 +110,7 @@ async fn resource(
         (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {
             Err(Status::no_such_resource())
         }
-        (&Method::GET | &Method::HEAD, _, "" | "status") => call.get().await,
+        (&Method::GET | &Method::HEAD, name, "" | "status") if !name.is_empty() => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status"),
         (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status"),
         (&Method::DELETE, _, "") => call.delete(),

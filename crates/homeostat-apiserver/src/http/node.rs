@@ -1,0 +1,191 @@
+//! Requests that a node answers: logs, exec, attach, port-forward and proxies.
+//!
+//! They are passed on unread, upgrades included; only the path changes into a kubelet's.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use http::{Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+use http_body_util::BodyExt as _;
+
+use super::body::Body;
+use super::route::ResourcePath;
+use crate::registry::Target;
+use crate::server::Shared;
+use crate::status::Status;
+
+/// The way to a node's agent.
+pub trait NodeConnector: Send + Sync {
+    /// Passes a request to the agent of `node`. The path is a kubelet's
+    /// (`/containerLogs/{namespace}/{pod}/{container}`, `/exec/…`, `/attach/…`,
+    /// `/portForward/{namespace}/{pod}`); hyper's `OnUpgrade` travels in the extensions.
+    fn call(&self, node: &str, request: Request<Body>) -> BoxFuture<'static, Response<Body>>;
+}
+
+/// Whether the path is a node's business.
+pub(crate) fn is_for_node(path: &ResourcePath) -> bool {
+    path.group.is_empty()
+        && match (path.plural.as_str(), path.subresource.as_str()) {
+            ("pods", "log" | "exec" | "attach" | "portforward" | "proxy") => true,
+            ("nodes" | "services", "proxy") => true,
+            _ => false,
+        }
+}
+
+/// Passes the request on.
+pub(crate) async fn forward(
+    shared: &Arc<Shared>,
+    target: &Target,
+    path: &ResourcePath,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, Status> {
+    if path.subresource == "proxy" {
+        return proxy(shared, target, path, request).await;
+    }
+    let pod = shared.registry.get(target)?.value();
+    let node = text(&pod, "/spec/nodeName").to_owned();
+    if node.is_empty() {
+        let words = format!("pod {} does not have a host assigned", target.name);
+        return Err(Status::bad_request(words));
+    }
+    let query = request.uri().query().unwrap_or("").to_owned();
+    let (container, rest) = take_container(&query);
+    let verb = match path.subresource.as_str() {
+        "log" => "containerLogs",
+        "portforward" => "portForward",
+        other => other,
+    };
+    let place = format!("/{verb}/{}/{}", target.namespace, target.name);
+    let place = if verb == "portForward" {
+        place
+    } else {
+        format!("{place}/{}", choose_container(&pod, container.as_deref())?)
+    };
+    rewrite(&mut request, &place, &rest)?;
+    let connector = shared
+        .node_connector()
+        .ok_or_else(|| Status::unavailable(format!("no agent answers for node {node:?}")))?;
+    Ok(connector.call(&node, request).await)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+fn rewrite(request: &mut Request<Body>, path: &str, query: &str) -> Result<(), Status> {
+    let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    *request.uri_mut() =
+        uri.parse::<Uri>().map_err(|error| Status::bad_request(error.to_string()))?;
+    Ok(())
+}
+
+/// The `container` parameter, and the query without it.
+fn take_container(query: &str) -> (Option<String>, String) {
+    let mut container = None;
+    let mut rest = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        if name == "container" {
+            container = Some(value.into_owned());
+        } else {
+            rest.append_pair(&name, &value);
+        }
+    }
+    (container.filter(|name| !name.is_empty()), rest.finish())
+}
+
+/// The container meant: the one named, or the only one.
+fn choose_container(pod: &Value, named: Option<&str>) -> Result<String, Status> {
+    let names = |field: &str| -> Vec<&str> {
+        let list = pod.pointer(&format!("/spec/{field}")).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|item| item.get("name")?.as_str()).collect()
+    };
+    let (containers, init) = (names("containers"), names("initContainers"));
+    let pod_name = text(pod, "/metadata/name");
+    match (named, containers.as_slice()) {
+        (Some(name), _) => {
+            if containers.contains(&name)
+                || init.contains(&name)
+                || names("ephemeralContainers").contains(&name)
+            {
+                return Ok(name.to_owned());
+            }
+            Err(Status::bad_request(format!("container {name} is not valid for pod {pod_name}")))
+        }
+        (None, [only]) => Ok((*only).to_owned()),
+        (None, many) => {
+            let mut words = format!(
+                "a container name must be specified for pod {pod_name}, choose one of: [{}]",
+                many.join(" ")
+            );
+            if !init.is_empty() {
+                words += &format!(" or one of the init containers: [{}]", init.join(" "));
+            }
+            Err(Status::bad_request(words))
+        }
+    }
+}
+
+/// Splits `scheme:name:port` of a proxied name.
+fn split_name(name: &str) -> (&str, &str) {
+    let parts: Vec<&str> = name.split(':').collect();
+    match parts.as_slice() {
+        [name, port] | [_, name, port] => (name, port),
+        _ => (name, ""),
+    }
+}
+
+/// A proxied request: to the agent for nodes, else straight to the Pod's or Service's address.
+async fn proxy(
+    shared: &Arc<Shared>,
+    target: &Target,
+    path: &ResourcePath,
+    mut request: Request<Body>,
+) -> Result<Response<Body>, Status> {
+    let (name, port) = split_name(&target.name);
+    let named = Target { name: name.to_owned(), ..target.clone() };
+    let object = shared.registry.get(&named)?.value();
+    let rest = if path.rest.is_empty() { "/" } else { &path.rest };
+    let query = request.uri().query().unwrap_or("").to_owned();
+    if path.plural == "nodes" {
+        rewrite(&mut request, rest, &query)?;
+        let connector = shared
+            .node_connector()
+            .ok_or_else(|| Status::unavailable(format!("no agent answers for node {name:?}")))?;
+        return Ok(connector.call(name, request).await);
+    }
+    let (address, port) = if path.plural == "pods" {
+        let first = object.pointer("/spec/containers/0/ports/0/containerPort");
+        (text(&object, "/status/podIP"), numbered(port, first))
+    } else {
+        let ports = object.pointer("/spec/ports").and_then(Value::as_array);
+        let by_name = ports.into_iter().flatten().find(|item| item["name"] == port);
+        let chosen = by_name.and_then(|item| item.get("port"));
+        let first = object.pointer("/spec/ports/0/port");
+        (text(&object, "/spec/clusterIP"), numbered(port, chosen.or(first)))
+    };
+    if address.is_empty() || address == "None" {
+        return Err(Status::unavailable(format!("no endpoints available for {name:?}")));
+    }
+    let uri = match query.as_str() {
+        "" => format!("http://{address}:{port}{rest}"),
+        query => format!("http://{address}:{port}{rest}?{query}"),
+    };
+    *request.uri_mut() =
+        uri.parse::<Uri>().map_err(|error| Status::bad_request(error.to_string()))?;
+    request.headers_mut().remove(http::header::HOST);
+    request.headers_mut().remove(http::header::AUTHORIZATION);
+    *request.version_mut() = http::Version::HTTP_11;
+    let client = Client::builder(TokioExecutor::new()).build_http::<Body>();
+    match client.request(request).await {
+        Ok(response) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
+        Err(error) => Err(Status::unavailable(format!("error trying to reach service: {error}"))),
+    }
+}
+
+fn numbered(port: &str, fallback: Option<&Value>) -> u64 {
+    port.parse().ok().or_else(|| fallback.and_then(Value::as_u64)).unwrap_or(80)
+}

@@ -1,0 +1,108 @@
+//! Serving over TLS: one task per connection, HTTP/1.1 (with upgrades) and HTTP/2.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_env::Env;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tower::Service as _;
+
+use crate::auth::Identity;
+use crate::http::answer;
+use crate::server::Server;
+
+/// A client that does not finish its handshake in this time is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Pause after the system refuses to accept, usually for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a server cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The identity does not make a TLS server.
+    #[error("the server's certificate cannot be used: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Server {
+    /// Serves until dropped; dropping ends every connection.
+    ///
+    /// # Errors
+    /// Only before serving begins, when the identity cannot be used.
+    pub async fn serve_tls(
+        &self,
+        listener: TcpListener,
+        identity: Identity,
+    ) -> Result<(), ServeError> {
+        let acceptor = TlsAcceptor::from(Arc::new(tls_config(&identity)?));
+        let identity = Arc::new(identity);
+        let env = self.registry().env.clone();
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(_) = connections.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let _ = stream.set_nodelay(true);
+                        let (server, acceptor) = (self.clone(), acceptor.clone());
+                        let (identity, env) = (identity.clone(), env.clone());
+                        connections.spawn(connection(server, acceptor, identity, env, stream));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        env.sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn tls_config(identity: &Identity) -> Result<rustls::ServerConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let certificate = CertificateDer::from(identity.certificate.clone());
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(identity.key.clone()));
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+async fn connection(
+    server: Server,
+    acceptor: TlsAcceptor,
+    identity: Arc<Identity>,
+    env: Env,
+    stream: TcpStream,
+) {
+    let stream = match env.timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => return tracing::debug!("a TLS handshake took too long"),
+    };
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut server = server.clone();
+        let admitted = identity.admit(&request);
+        async move {
+            match admitted {
+                Ok(()) => server.call(request).await,
+                Err(status) => Ok(answer::refusal(&status)),
+            }
+        }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
