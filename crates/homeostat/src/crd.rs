@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// The field manager that owns what [`install`] applies.
 const MANAGER: &str = "homeostat";
 
-/// Applies the definition of `K` and returns once it is established.
+/// Applies the definition of `K` and returns once it is established, however long that takes.
 ///
 /// # Errors
 /// The API refuses the definition (somebody may not, or another definition has its names), or the

@@ -4,6 +4,7 @@
 //! primary, owned, watched ──source──▶ queue ──worker──▶ reconcile ──▶ outcome ──▶ queue
 //! ```
 
+mod launch;
 mod predicate;
 mod source;
 mod worker;
@@ -23,9 +24,9 @@ use crate::kind::{Kind, Object};
 use crate::outcome::Outcome;
 use crate::queue::Backoff;
 
+pub(crate) use launch::{Launch, Launched, World};
 pub use predicate::Predicate;
 use source::{Role, Source};
-pub(crate) use worker::{Launch, Launched, World};
 
 /// A reconcile function with its types made uniform.
 type Reconcile<K> =

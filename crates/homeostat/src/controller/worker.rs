@@ -3,24 +3,18 @@
 //! This is the reconcile contract. A panic, a time-out or an error of one key never touches
 //! another; one key is never on two workers (the queue sees to that).
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::source;
-use super::{Controller, Reconcile};
-use crate::Env;
-use crate::cache::{Caches, Informer, Scope};
-use crate::context::{Context, EventType, Mark, Memories, Shared, settle};
+use super::Reconcile;
+use crate::cache::Informer;
+use crate::context::{Context, EventType, Mark, Shared, settle};
 use crate::error::{Error, Result};
-use crate::event::Recorder;
 use crate::journal::{Ending, Journal, Record, Write};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -35,100 +29,14 @@ const QUICK_RETRIES: u32 = 5;
 /// How long the runtime's own words about a primary may take to write.
 const MARK_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a manager gives its controllers.
-#[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) client: kube::Client,
-    pub(crate) env: Env,
-    pub(crate) caches: Caches,
-    pub(crate) recorder: Recorder,
-    pub(crate) journal: Journal,
-    pub(crate) stop: CancellationToken,
-}
-
-/// A controller whose caches are starting and whose workers wait for them.
-#[derive(Debug)]
-pub(crate) struct Launched {
-    pub(crate) name: Arc<str>,
-    pub(crate) informers: Vec<Informer>,
-    pub(crate) queue: Queue<Key>,
-    pub(crate) workers: JoinSet<()>,
-}
-
-/// A controller of any kind.
-pub(crate) trait Launch: Send {
-    /// Its name.
-    fn name(&self) -> &str;
-    /// Registers its sources and starts its workers.
-    fn launch(self: Box<Self>, world: &World) -> Launched;
-}
-
-impl<K: Object> Launch for Controller<K> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn launch(self: Box<Self>, world: &World) -> Launched {
-        let Self { name, reconcile, sources, filter, namespace, labels, .. } = *self;
-        let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
-        let queue = Queue::with_backoff(world.env.clone(), self.backoff);
-        let memories = Arc::new(Memories::default());
-
-        let primaries =
-            world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
-        primaries.on_event(source::primary(kind.clone(), queue.clone(), filter, memories.clone()));
-        let mut informers = vec![primaries.clone()];
-        let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
-        for other in sources {
-            let scope = Scope { namespace: namespace.clone(), labels: None };
-            let informer = world.caches.informer(other.kind.clone(), scope);
-            by_kind.insert(other.kind.clone(), informer.clone());
-            let handler = source::secondary(other, kind.clone(), primaries.clone(), queue.clone());
-            if let Some(handler) = handler {
-                informer.on_event(handler);
-            }
-            informers.push(informer);
-        }
-
-        let shared = Arc::new(Shared {
-            name: name.clone(),
-            env: world.env.clone(),
-            client: world.client.clone(),
-            informers: by_kind,
-            namespace,
-            recorder: world.recorder.clone(),
-            memories,
-        });
-        let (journal, timeout) = (world.journal.clone(), self.timeout);
-        let worker =
-            Worker { shared, primaries, queue: queue.clone(), reconcile, journal, timeout };
-        let mut workers = JoinSet::new();
-        for _ in 0..self.concurrency {
-            let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());
-            workers.spawn(async move {
-                let synced = async {
-                    for informer in &informers {
-                        informer.wait_for_sync().await;
-                    }
-                };
-                // Nothing runs before everything it may read is there.
-                if stop.run_until_cancelled(synced).await.is_some() {
-                    worker.run().await;
-                }
-            });
-        }
-        informers.iter().for_each(Informer::start);
-        Launched { name, informers, queue, workers }
-    }
-}
-
-struct Worker<K> {
-    shared: Arc<Shared>,
-    primaries: Informer,
-    queue: Queue<Key>,
-    reconcile: Reconcile<K>,
-    journal: Journal,
-    timeout: Duration,
+/// What each of a controller's workers has.
+pub(super) struct Worker<K> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) primaries: Informer,
+    pub(super) queue: Queue<Key>,
+    pub(super) reconcile: Reconcile<K>,
+    pub(super) journal: Journal,
+    pub(super) timeout: Duration,
 }
 
 /// How a reconcile ended and when the key runs again by itself.
@@ -138,7 +46,8 @@ struct Conclusion {
 }
 
 impl<K: Object> Worker<K> {
-    async fn run(&self) {
+    /// Works until the queue is shut down.
+    pub(super) async fn run(&self) {
         while let Some(item) = self.queue.get().await {
             let span =
                 tracing::info_span!("reconcile", controller = %self.shared.name, key = %item.key);

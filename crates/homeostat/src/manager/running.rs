@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::event::Recorder;
 use crate::journal::Journal;
 
+/// How long a start waits for the API to serve a definition.
+const ESTABLISH: Duration = Duration::from_secs(60);
 /// How long a stop waits for events to be written.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -55,7 +57,11 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         )));
     }
     for definition in definitions {
-        crd::apply(&client, definition).await?;
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        let served = env.timeout(ESTABLISH, crd::apply(&client, definition)).await;
+        served.map_err(|_| {
+            Error::transient(format!("{name} was not established within {ESTABLISH:?}"))
+        })??;
     }
 
     let (recorder, writer) = Recorder::new(client.clone(), env.clone());

@@ -1,16 +1,15 @@
 //! The same seed gives the same journal, byte by byte.
 
-mod cluster;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Cluster, config, object};
 use homeostat::{Context, Controller, Env, Error, EventType, Outcome, Result};
 use homeostat_apiserver::{Server, ServerConfig};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
+
+use crate::cluster::{Cluster, config, object};
 
 /// Makes children, draws random numbers, fails now and then, waits a while.
 async fn busy(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {

@@ -1,16 +1,15 @@
 //! Informers on a real API: what is written is seen, in order, and can be waited for.
 
-mod cluster;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster::{Cluster, config, object, on_cluster};
 use homeostat::cache::{Caches, Expect, Informer, Scope, SourceState, selector};
 use homeostat::kube::api::{Api, DeleteParams, Patch, PatchParams};
 use homeostat::{Key, Kind};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
+
+use crate::cluster::{Cluster, config, object, on_cluster};
 
 const LIMIT: Duration = Duration::from_secs(20);
 

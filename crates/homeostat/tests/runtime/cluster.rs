@@ -1,9 +1,6 @@
 //! The cluster a test runs on: the embedded API on virtual time, or, when
 //! `HOMEOSTAT_TEST_KUBECONFIG` names one, a real cluster on the wall clock.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +12,7 @@ use homeostat::{Controller, Env, Manager, Object, Running};
 use homeostat_apiserver::{Server, ServerConfig};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::{Value, json};
 
 const KUBECONFIG: &str = "HOMEOSTAT_TEST_KUBECONFIG";
@@ -63,6 +60,11 @@ pub fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
 /// A config map with one value.
 pub fn config(name: &str, value: &str) -> ConfigMap {
     object(json!({ "metadata": { "name": name }, "data": { "value": value } }))
+}
+
+/// A secret with one value.
+pub fn secret(name: &str, value: &str) -> Secret {
+    object(json!({ "metadata": { "name": name }, "stringData": { "value": value } }))
 }
 
 impl Cluster {

@@ -1,0 +1,38 @@
+//! A kind with a generation, a status and standard conditions that every cluster serves.
+
+use homeostat::condition::Condition;
+use homeostat::kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::cluster::object;
+
+/// A loose view of a built-in kind that has a generation, a status and standard conditions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "policy", version = "v1", kind = "PodDisruptionBudget", namespaced)]
+#[kube(status = "BudgetStatus")]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetSpec {
+    pub min_available: Option<i64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BudgetStatus {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    pub current_healthy: i64,
+    pub desired_healthy: i64,
+    pub disruptions_allowed: i64,
+    pub expected_pods: i64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+pub fn budget(name: &str, min: i64) -> PodDisruptionBudget {
+    object(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": { "name": name }, "spec": { "minAvailable": min },
+    }))
+}

@@ -1,0 +1,162 @@
+//! What a reconcile does to its children, and that it reads what it wrote.
+
+use std::sync::Arc;
+
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{DeleteParams, ListParams};
+use homeostat::{Change, Context, Controller, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+use crate::cluster::{config, endings, object, on_cluster, secret};
+
+/// Copies a config map's value to a secret of the same name.
+pub async fn mirror(source: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+    let value = source.data.as_ref().and_then(|data| data.get("value")).cloned();
+    let wish: Secret = object(json!({
+        "metadata": { "name": source.name_any(), "labels": { "mirror": "yes" } },
+        "data": { "value": value.unwrap_or_default() },
+    }));
+    let applied = context.apply(wish).await?;
+    let seen = context.get::<Secret>(&source.name_any()).await?;
+    assert_eq!(
+        seen.map(|secret| secret.resource_version()),
+        Some(applied.object.resource_version())
+    );
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner() {
+    on_cluster(async |cluster| {
+        let owner = cluster.create(&config("a", "MQ==")).await;
+        let running = cluster.start(Controller::new(mirror).owns::<Secret>()).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let child = cluster.api::<Secret>().get("a").await.unwrap();
+        let reference = child.owner_references()[0].clone();
+        assert_eq!((Some(reference.uid), reference.controller), (owner.uid(), Some(true)));
+        assert_eq!(reference.block_owner_deletion, Some(true));
+
+        cluster.nothing_more().await;
+        let quiet = journal.total();
+        let writes: Vec<_> = journal.records().iter().flat_map(|r| r.writes.clone()).collect();
+        assert_eq!(writes.len(), 1, "{journal}");
+        assert_eq!(writes[0].change, Change::Created);
+
+        cluster.patch::<Secret>("a", json!({ "data": { "value": "Mg==" } })).await;
+        cluster.until(&journal, |all| all.len() as u64 > quiet).await;
+        cluster.nothing_more().await;
+        let child = cluster.api::<Secret>().get("a").await.unwrap();
+        assert_eq!(child.data.unwrap()["value"].0, b"1");
+
+        cluster.api::<Secret>().delete("a", &DeleteParams::default()).await.unwrap();
+        cluster.nothing_more().await;
+        cluster.api::<Secret>().get("a").await.unwrap();
+        let total = journal.total();
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), total);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_strangers_object_is_never_touched_and_is_named() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let mut taken = secret("a", "theirs");
+        taken.metadata.owner_references = Some(object(json!([{
+            "apiVersion": "v1", "kind": "Pod", "name": "other", "uid": "7", "controller": true,
+        }])));
+        cluster.create(&taken).await;
+        let running = cluster.start(Controller::new(mirror).owns::<Secret>()).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.starts_with("terminal") && ending.contains("Pod other (uid 7)"), "{ending}");
+        assert!(records[0].writes.is_empty());
+    });
+}
+
+#[test]
+fn creating_twice_gives_the_same_child_and_a_stranger_is_an_error() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        cluster.create(&secret("taken", "theirs")).await;
+        async fn reconcile(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let first = context.create(secret("mine", "1")).await?;
+            let second = context.create(secret("mine", "2")).await?;
+            assert_eq!(first.uid(), second.uid());
+            context.create(secret("taken", "1")).await?;
+            Ok(Outcome::Done)
+        }
+        // Once through the cache, once (undeclared) through the API.
+        for controller in [Controller::new(reconcile).owns::<Secret>(), Controller::new(reconcile)]
+        {
+            let running = cluster.start(controller).await;
+            let records = cluster.runs(&running.journal(), 1).await;
+            assert!(endings(&records)[0].contains("not owned by anyone"), "{}", running.journal());
+            running.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many() {
+    on_cluster(async |cluster| {
+        async fn three(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let have = context.owned::<Secret>().await?.len();
+            assert!(have <= 3);
+            for _ in have..3 {
+                context
+                    .create(object::<Secret>(json!({ "metadata": { "generateName": "x-" } })))
+                    .await?;
+            }
+            assert_eq!(context.owned::<Secret>().await?.len(), 3);
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(three).owns::<Secret>()).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        let all = cluster.api::<Secret>().list(&ListParams::default()).await.unwrap();
+        assert_eq!(all.items.len(), 3);
+        cluster
+            .api::<Secret>()
+            .delete(&all.items[0].name_any(), &DeleteParams::default())
+            .await
+            .unwrap();
+        cluster.nothing_more().await;
+        let all = cluster.api::<Secret>().list(&ListParams::default()).await.unwrap();
+        assert_eq!(all.items.len(), 3);
+        assert!(endings(&journal.records()).iter().all(|ending| ending == "done"), "{journal}");
+    });
+}
+
+#[test]
+fn what_a_reconcile_deleted_it_does_not_read() {
+    on_cluster(async |cluster| {
+        async fn none(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let unwanted = context.list_labelled::<Secret>("mirror=yes").await?;
+            for secret in &unwanted {
+                context.delete(&**secret).await?;
+            }
+            assert!(context.list_labelled::<Secret>("mirror=yes").await?.is_empty());
+            for secret in &unwanted {
+                context.delete(&**secret).await?; // gone already: no error
+            }
+            Ok(Outcome::Done)
+        }
+        for name in ["x", "y"] {
+            let mut labelled = secret(name, "1");
+            labelled.labels_mut().insert("mirror".into(), "yes".into());
+            cluster.create(&labelled).await;
+        }
+        cluster.create(&secret("z", "1")).await;
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(none).reads::<Secret>()).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+        assert!(cluster.api::<Secret>().get("z").await.is_ok());
+    });
+}

@@ -1,0 +1,16 @@
+//! The runtime against an API: the embedded one on virtual time, or a real one when
+//! `HOMEOSTAT_TEST_KUBECONFIG` names it.
+
+#![allow(unreachable_pub, reason = "a test has no outside")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod budget;
+mod children;
+mod cluster;
+mod contract;
+mod definitions;
+mod informer;
+mod isolation;
+mod replay;
+mod sources;
+mod status;

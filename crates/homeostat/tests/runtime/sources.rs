@@ -1,0 +1,114 @@
+//! What wakes a controller, what does not, and where reads come from.
+
+use std::sync::Arc;
+
+use homeostat::kube::{CustomResource, ResourceExt};
+use homeostat::{Context, Controller, Key, Outcome, Predicate, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::budget::{PodDisruptionBudget, budget};
+use crate::children::mirror;
+use crate::cluster::{config, endings, on_cluster, secret, triggers};
+
+#[test]
+fn a_watched_kind_wakes_the_keys_it_names_before_and_after() {
+    on_cluster(async |cluster| {
+        async fn idle(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Outcome> {
+            Ok(Outcome::Done)
+        }
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let mut pointer = secret("pointer", "1");
+        pointer.labels_mut().insert("to".into(), "a".into());
+        cluster.create(&pointer).await;
+        let map = |secret: &Secret| {
+            let to = secret.labels().get("to").cloned();
+            let namespace = secret.namespace().unwrap_or_default();
+            to.map(|name| Key::namespaced(namespace, name)).into_iter().collect()
+        };
+        let running = cluster.start(Controller::new(idle).watches(map)).await;
+        let journal = running.journal();
+        cluster.nothing_more().await;
+        let before = journal.records().len();
+        cluster
+            .patch::<Secret>("pointer", json!({ "metadata": { "labels": { "to": "b" } } }))
+            .await;
+        let records = cluster.runs(&journal, before + 2).await;
+        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        assert_eq!(woken, ["a", "b"]);
+        let words = format!("Secret {}/pointer updated", cluster.namespace);
+        assert_eq!(triggers(&records[before]), words);
+    });
+}
+
+#[test]
+fn filters_and_label_scopes_keep_changes_away() {
+    on_cluster(async |cluster| {
+        async fn idle(
+            _: Arc<PodDisruptionBudget>,
+            _: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            Ok(Outcome::Done)
+        }
+        let mut seen = budget("seen", 1);
+        seen.labels_mut().insert("app".into(), "web".into());
+        cluster.create(&seen).await;
+        cluster.create(&budget("unseen", 1)).await;
+        let filter = Predicate::generation_changed().or(Predicate::annotations_changed());
+        let running = cluster.start(Controller::new(idle).filter(filter).labels("app=web")).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let patch = |patch| cluster.patch::<PodDisruptionBudget>("seen", patch);
+        patch(json!({ "metadata": { "labels": { "more": "x" } } })).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 1);
+        patch(json!({ "metadata": { "annotations": { "more": "x" } } })).await;
+        cluster.runs(&journal, 2).await;
+        patch(json!({ "spec": { "minAvailable": 5 } })).await;
+        let records = cluster.runs(&journal, 3).await;
+        assert!(records.iter().all(|record| &*record.key.name == "seen"));
+    });
+}
+
+#[test]
+fn a_kind_that_is_missing_holds_back_only_its_own_controller() {
+    #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+    #[kube(group = "absent.homeostat.dev", version = "v1", kind = "Nothing", namespaced)]
+    struct NothingSpec {}
+    async fn nothing(_: Arc<Nothing>, _: Context<Nothing>) -> Result<Outcome> {
+        Ok(Outcome::Done)
+    }
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let mirror = Controller::new(mirror).owns::<Secret>().namespace(&cluster.namespace);
+        let manager = cluster.manager().with(Controller::new(nothing)).with(mirror);
+        let running = manager.start().await.unwrap();
+        cluster.runs(&running.journal(), 1).await;
+        assert_eq!(running.pending().len(), 1);
+        assert!(running.pending()[0].contains("Nothing"), "{:?}", running.pending());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn kinds_that_were_not_declared_are_read_from_the_api() {
+    on_cluster(async |cluster| {
+        async fn look(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            assert!(context.get::<Secret>("x").await?.is_some());
+            assert!(context.get::<Secret>("y").await?.is_none());
+            assert_eq!(context.list::<Secret>().await?.len(), 1);
+            let made = context.create(secret("mine", "1")).await?;
+            assert_eq!(context.owned::<Secret>().await?[0].uid(), made.uid());
+            Ok(Outcome::Done)
+        }
+        cluster.create(&secret("x", "1")).await;
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(look)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+    });
+}

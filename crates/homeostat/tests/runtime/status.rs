@@ -1,0 +1,154 @@
+//! What a reconcile says about its object: status, conditions, finalizers, events.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homeostat::condition;
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{DeleteParams, ListParams};
+use homeostat::{Context, Controller, Error, EventType, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::events::v1::Event;
+use serde_json::json;
+
+use crate::budget::{BudgetStatus, PodDisruptionBudget, budget};
+use crate::cluster::{config, endings, on_cluster, secret};
+
+#[test]
+fn a_status_is_written_only_when_it_differs_with_generations_and_times_filled_in() {
+    on_cluster(async |cluster| {
+        async fn report(
+            budget: Arc<PodDisruptionBudget>,
+            context: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            let min = budget.spec.min_available.unwrap_or_default();
+            let ready = condition::new("Ready", min > 1, "Counted", format!("{min} wanted"));
+            context
+                .status(BudgetStatus {
+                    desired_healthy: min,
+                    conditions: vec![ready],
+                    ..Default::default()
+                })
+                .await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&budget("a", 2)).await;
+        let running = cluster.start(Controller::new(report)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        let api = cluster.api::<PodDisruptionBudget>();
+        let first = api.get("a").await.unwrap();
+        let status = first.status.clone().unwrap();
+        assert_eq!((status.desired_healthy, status.observed_generation), (2, Some(1)));
+        let ready = status.conditions[0].clone();
+        assert_eq!((&*ready.status, ready.observed_generation), ("True", Some(1)));
+        let writes = || journal.records().iter().map(|record| record.writes.len()).sum::<usize>();
+        assert_eq!(writes(), 1, "{journal}");
+
+        // A new generation, the same answer: the time of transition stays.
+        cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 3 } })).await;
+        cluster.nothing_more().await;
+        let later = api.get("a").await.unwrap().status.unwrap().conditions[0].clone();
+        assert_eq!((&*later.message, later.observed_generation), ("3 wanted", Some(2)));
+        assert_eq!(later.last_transition_time, ready.last_transition_time);
+
+        cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 1 } })).await;
+        cluster.nothing_more().await;
+        let last = api.get("a").await.unwrap().status.unwrap().conditions[0].clone();
+        assert_eq!(last.status, "False");
+        assert!(last.last_transition_time.0 > ready.last_transition_time.0);
+        assert_eq!(writes(), 3, "{journal}");
+    });
+}
+
+#[test]
+fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_success() {
+    on_cluster(async |cluster| {
+        async fn judge(
+            budget: Arc<PodDisruptionBudget>,
+            _: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            match budget.spec.min_available {
+                Some(0) => Err(Error::terminal("zero makes no sense")),
+                _ => Ok(Outcome::Done),
+            }
+        }
+        cluster.create(&budget("a", 0)).await;
+        let running = cluster.start(Controller::new(judge)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 1, "its own condition must not wake it:\n{journal}");
+        let api = cluster.api::<PodDisruptionBudget>();
+        let status = api.get("a").await.unwrap().status.unwrap();
+        let degraded = condition::get(&status.conditions, "Degraded").unwrap();
+        assert_eq!((&*degraded.status, &*degraded.message), ("True", "zero makes no sense"));
+        assert_eq!((&*degraded.reason, degraded.observed_generation), ("TerminalError", Some(1)));
+        let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].type_.as_deref(), Some("Warning"));
+        assert_eq!(events[0].regarding.as_ref().unwrap().name.as_deref(), Some("a"));
+
+        cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 1 } })).await;
+        cluster.runs(&journal, 2).await;
+        cluster.nothing_more().await;
+        let status = api.get("a").await.unwrap().status.unwrap();
+        assert!(condition::get(&status.conditions, "Degraded").is_none());
+        assert_eq!(journal.total(), 2, "{journal}");
+    });
+}
+
+#[test]
+fn a_finalizer_holds_the_object_until_its_cleanup_has_run() {
+    on_cluster(async |cluster| {
+        static CLEANED: AtomicUsize = AtomicUsize::new(0);
+        async fn guarded(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let cleanup = async || {
+                if CLEANED.fetch_add(1, Ordering::SeqCst) == 0 {
+                    return Err(Error::transient("not yet"));
+                }
+                Ok(())
+            };
+            if context.finalizer("homeostat.dev/test", cleanup).await? {
+                return Ok(Outcome::Done);
+            }
+            context.create(secret("external", "1")).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(guarded).owns::<Secret>()).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let api = cluster.api::<ConfigMap>();
+        assert_eq!(api.get("a").await.unwrap().finalizers(), ["homeostat.dev/test"]);
+        api.delete("a", &DeleteParams::default()).await.unwrap();
+        cluster
+            .until(&journal, |all| endings(all).iter().any(|end| end == "failed: not yet"))
+            .await;
+        assert!(api.get_opt("a").await.unwrap().is_some());
+        cluster.nothing_more().await;
+        assert!(api.get_opt("a").await.unwrap().is_none());
+        assert_eq!(CLEANED.load(Ordering::SeqCst), 2, "{journal}");
+    });
+}
+
+#[test]
+fn repeated_events_are_one_event_with_a_count() {
+    on_cluster(async |cluster| {
+        async fn chatty(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            for _ in 0..3 {
+                context.event(EventType::Normal, "Said", "hello");
+            }
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(chatty).named("talker")).await;
+        cluster.runs(&running.journal(), 1).await;
+        running.stop().await.unwrap();
+        let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].series.as_ref().unwrap().count, 3);
+        assert_eq!(events[0].reporting_controller.as_deref(), Some("talker"));
+    });
+}
