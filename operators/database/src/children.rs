@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use homeostat::k8s_openapi::ByteString;
-use homeostat::k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
+use homeostat::k8s_openapi::api::apps::v1::{
+    StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec,
+};
 use homeostat::k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, EnvVarSource, PersistentVolumeClaim,
     PersistentVolumeClaimSpec, PodSpec, PodTemplateSpec, Probe, Secret, SecretKeySelector, Service,
@@ -90,6 +92,13 @@ pub(crate) fn stateful_set(database: &Database) -> StatefulSet {
                 spec: Some(PodSpec { containers: vec![container(database)], ..PodSpec::default() }),
             },
             volume_claim_templates: Some(vec![claim(database)]),
+            // A deleted Database takes its data with it; a smaller one keeps what it had.
+            persistent_volume_claim_retention_policy: Some(
+                StatefulSetPersistentVolumeClaimRetentionPolicy {
+                    when_deleted: Some("Delete".to_owned()),
+                    when_scaled: Some("Retain".to_owned()),
+                },
+            ),
             ..StatefulSetSpec::default()
         }),
         status: None,
