@@ -7,76 +7,55 @@ mod recorded;
 mod sets;
 mod tracking;
 
+use std::sync::OnceLock;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{FieldSet, Manager};
 use crate::kinds;
-use crate::schema::{KindSchema, ListType, Node, NodeId, Schemas, Type};
+use crate::schema::KindSchema;
 
 /// The schema of a built-in kind.
 pub(crate) fn builtin(kind: &str) -> &'static KindSchema {
     &kinds::builtin().iter().find(|row| row.kind == kind).unwrap().schema
 }
 
-/// A schema written as in a CustomResourceDefinition; only what apply looks at is read.
-pub(crate) fn custom(document: &Value) -> KindSchema {
-    let mut schemas = Schemas::default();
-    let root = read(&mut schemas, document);
-    KindSchema { schemas: schemas.into(), root }
-}
-
-fn read(schemas: &mut Schemas, document: &Value) -> NodeId {
-    let text = |name: &str| document[name].as_str().unwrap_or_default();
-    let mut below = |name: &str| document.get(name).map(|document| read(schemas, document));
-    let (items, additional) = (below("items"), below("additionalProperties"));
-    let properties = document["properties"].as_object().into_iter().flatten();
-    let properties =
-        properties.map(|(name, document)| (name.clone(), read(schemas, document))).collect();
-    let keys = document["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
-    schemas.add(Node {
-        ty: match text("type") {
-            "object" => Type::Object,
-            "array" => Type::Array,
-            "string" => Type::String,
-            "integer" => Type::Integer,
-            "boolean" => Type::Boolean,
-            _ => Type::Any,
-        },
-        list_type: match text("x-kubernetes-list-type") {
-            "set" => ListType::Set,
-            "map" => ListType::Map(keys.map(|key| key.as_str().unwrap().to_owned()).collect()),
-            _ => ListType::Atomic,
-        },
-        atomic_map: text("x-kubernetes-map-type") == "atomic",
-        preserve_unknown: document["x-kubernetes-preserve-unknown-fields"] == json!(true),
-        default: document.get("default").cloned(),
-        properties,
-        items,
-        additional,
-        ..Node::default()
+/// The schema of a custom resource with one of every kind of list and map.
+pub(crate) fn thing() -> &'static KindSchema {
+    static THING: OnceLock<KindSchema> = OnceLock::new();
+    THING.get_or_init(|| {
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "size": {"type": "integer"},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "whole": {"type": "object", "x-kubernetes-map-type": "atomic",
+                          "additionalProperties": {"type": "string"}},
+                "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                "rows": {"type": "array", "x-kubernetes-list-type": "map",
+                         "x-kubernetes-list-map-keys": ["name", "port"],
+                         "items": {"type": "object", "required": ["name"], "properties": {
+                             "name": {"type": "string"},
+                             "port": {"type": "integer", "default": 80},
+                             "note": {"type": "string"}}}},
+                "plain": {"type": "array", "items": {"type": "string"}},
+            }},
+            "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}},
+        }});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        });
+        crate::custom::definition(&definition).unwrap().remove(0).schema
     })
-}
-
-/// One of every kind of list and map.
-pub(crate) fn thing() -> KindSchema {
-    custom(&json!({"type": "object", "properties": {
-        "spec": {"type": "object", "properties": {
-            "size": {"type": "integer"},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-            "whole": {"type": "object", "x-kubernetes-map-type": "atomic",
-                      "additionalProperties": {"type": "string"}},
-            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
-            "rows": {"type": "array", "x-kubernetes-list-type": "map",
-                     "x-kubernetes-list-map-keys": ["name", "port"],
-                     "items": {"type": "object", "properties": {
-                         "name": {"type": "string"},
-                         "port": {"type": "integer", "default": 80},
-                         "note": {"type": "string"}}}},
-            "plain": {"type": "array", "items": {"type": "string"}},
-        }},
-        "status": {"type": "object", "properties": {"ready": {"type": "boolean"}}},
-    }}))
 }
 
 pub(super) fn status() -> FieldSet {

@@ -13,7 +13,7 @@ use crate::{default, kinds};
 struct Step<'a> {
     name: String,
     kind: &'a str,
-    schema: KindSchema,
+    schema: &'static KindSchema,
     request: &'a Value,
     live: Option<&'a Value>,
 }
@@ -22,11 +22,11 @@ fn replay(check: impl Fn(&Step<'_>)) {
     let recorded: Value = serde_json::from_str(include_str!("recorded.json")).unwrap();
     for scenario in recorded.as_array().unwrap() {
         let kind = scenario["kind"].as_str().unwrap();
-        let schema = if kind == "Thing" { thing() } else { builtin(kind).clone() };
+        let schema = if kind == "Thing" { thing() } else { builtin(kind) };
         let mut live = None;
         for (position, request) in scenario["steps"].as_array().unwrap().iter().enumerate() {
             let name = format!("{}, step {position}: {}", scenario["name"], request["op"]);
-            check(&Step { name, kind, schema: schema.clone(), request, live });
+            check(&Step { name, kind, schema, request, live });
             live = request.get("result").or(live);
         }
     }
