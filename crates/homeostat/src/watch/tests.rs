@@ -46,6 +46,17 @@ impl Followed {
         self.informer.wait_for_revision(&revision.to_string(), limit).await.unwrap();
     }
 
+    async fn is(&self, wanted: impl FnMut(&SourceState) -> bool) -> SourceState {
+        let limit = Duration::from_secs(600);
+        self.env.timeout(limit, self.informer.wait_for_state(wanted)).await.unwrap()
+    }
+
+    async fn is_pending(&self) -> String {
+        let state = self.is(|state| matches!(state, SourceState::Pending(_))).await;
+        let SourceState::Pending(why) = state else { panic!("{state:?}") };
+        why
+    }
+
     fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
@@ -194,10 +205,9 @@ async fn a_restored_server_is_believed_after_three_consistent_answers() {
         restored(),
         restored(),
     ]);
-    let back = |state: &SourceState| *state == SourceState::Synced;
     followed.reaches(10).await;
-    followed.informer.wait_for_state(|state| matches!(state, SourceState::Pending(_))).await;
-    followed.informer.wait_for_state(back).await;
+    followed.is_pending().await;
+    followed.is(|state| *state == SourceState::Synced).await;
     assert_eq!(followed.informer.revision().as_deref(), Some("5"));
     assert_eq!(followed.told(), ["added a 9", "added b 8", "updated a 3", "deleted b 8"]);
 }
@@ -251,9 +261,7 @@ async fn a_missing_permission_or_kind_is_a_pending_source_that_says_so() {
             refused(code, "configmaps"),
             streamed(&[object("a", 1)], 10, &[], End::Open),
         ]);
-        let pending = |state: &SourceState| matches!(state, SourceState::Pending(_));
-        let state = followed.informer.wait_for_state(pending).await;
-        let SourceState::Pending(why) = state else { panic!("{state:?}") };
+        let why = followed.is_pending().await;
         assert!(why.contains("ConfigMap") && why.contains(hint), "{why}");
         assert!(!followed.informer.is_synced());
         assert!(followed.informer.wait_for_sync().await, "it heals by itself");
