@@ -126,6 +126,8 @@ fn versions(definition: &Value, errors: &mut Vec<FieldError>) {
         for problem in dns_label_1035(name) {
             errors.push(invalid(format!("{path}.name"), name, problem));
         }
+        // what all versions share is reported where it was before there were versions
+        let path = if all.len() == 1 { "spec".to_owned() } else { path };
         for (at, column) in list(version, "/additionalPrinterColumns").enumerate() {
             columns(column, &format!("{path}.additionalPrinterColumns[{at}]"), errors);
         }

@@ -40,7 +40,7 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
         let Some(document) = version.pointer("/schema/openAPIV3Schema").filter(|d| d.is_object())
         else {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            errors.push(FieldError::required(path, "schemas are required"));
+            errors.push(FieldError::required(path, ""));
             continue;
         };
         let path = if shared {
@@ -63,6 +63,8 @@ enum Place {
     Field,
     Item,
     Junctor,
+    /// A branch of `x-kubernetes-int-or-string`, which may say which of the two it is.
+    IntOrString,
 }
 
 struct Walk<'a> {
@@ -81,8 +83,8 @@ impl Walk<'_> {
                 format!("{key} is not supported"),
             ));
         }
-        if place == Place::Junctor {
-            self.junctor(document, path);
+        if matches!(place, Place::Junctor | Place::IntOrString) {
+            self.junctor(document, path, place == Place::IntOrString);
         } else {
             self.types(document, path, place);
             self.containers(document, path);
@@ -104,7 +106,7 @@ impl Walk<'_> {
                 self.errors.push(FieldError::required(type_path, "must not be empty at the root"));
             }
             Place::Root if ty != "object" => {
-                self.invalid(type_path, ty, "must be object at the root")
+                self.invalid(type_path, ty, "must be object at the root");
             }
             Place::Field | Place::Item if ty.is_empty() && !may_be_untyped => {
                 let what = if place == Place::Item { "array items" } else { "object fields" };
@@ -280,9 +282,9 @@ impl Walk<'_> {
         }
     }
 
-    fn junctor(&mut self, document: &Value, path: &str) {
-        // the two branches of int-or-string are the one exception
-        let is_plain_type = document.as_object().is_some_and(|object| object.len() == 1)
+    fn junctor(&mut self, document: &Value, path: &str, may_have_type: bool) {
+        let is_plain_type = may_have_type
+            && document.as_object().is_some_and(|object| object.len() == 1)
             && matches!(document.get("type").and_then(Value::as_str), Some("integer" | "string"));
         if is_plain_type {
             return;
@@ -294,7 +296,11 @@ impl Walk<'_> {
     }
 
     fn below(&mut self, document: &Value, path: &str, place: Place) {
-        let child = |other: Place| if place == Place::Junctor { Place::Junctor } else { other };
+        let inside = matches!(place, Place::Junctor | Place::IntOrString);
+        let child = |other: Place| if inside { Place::Junctor } else { other };
+        let either = document.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
+        let branch =
+            if either || place == Place::IntOrString { Place::IntOrString } else { Place::Junctor };
         for (name, field) in
             document.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
@@ -312,8 +318,8 @@ impl Walk<'_> {
             self.node(items, &format!("{path}.items"), child(Place::Item));
         }
         for name in ["allOf", "anyOf", "oneOf"] {
-            for (index, branch) in list(document, &format!("/{name}")).enumerate() {
-                self.node(branch, &format!("{path}.{name}[{index}]"), Place::Junctor);
+            for (index, found) in list(document, &format!("/{name}")).enumerate() {
+                self.node(found, &format!("{path}.{name}[{index}]"), branch);
             }
         }
         if let Some(not) = document.get("not") {

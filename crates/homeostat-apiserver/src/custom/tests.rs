@@ -110,7 +110,6 @@ fn objects_are_refused_in_the_words_of_the_api() {
             "spec.schedule: Required value",
             "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1",
             "spec.policy: Unsupported value: \"Keep\": supported values: \"Delete\", \"Retain\"",
-            "spec.name: Invalid value: \"ABCD\": spec.name in body should match '^[a-z]*$'",
             "spec.name: Too long: may not be more than 3 bytes",
         ]
     );

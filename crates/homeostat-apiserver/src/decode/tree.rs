@@ -7,6 +7,9 @@ use serde_json::{Map, Number, Value};
 
 use super::MAX_DEPTH;
 
+/// Whole numbers below this one have one representation as a float.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Reads one value and everything in it.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
@@ -57,6 +60,11 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        // the API writes 2.0 as 2
+        if value.fract() == 0.0 && value.abs() < EXACT {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and within bounds")]
+            return Ok(Value::from(value as i64));
+        }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 

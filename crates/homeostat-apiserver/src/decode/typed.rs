@@ -76,7 +76,7 @@ impl Walk {
     fn value(&mut self, schema: Schema<'_>, value: &mut Value, owner: &str) -> Result<(), String> {
         let node = schema.node();
         if node.name == QUANTITY {
-            return self.quantity(value);
+            return quantity(value);
         }
         match (node.ty, &mut *value) {
             (Type::Object, Value::Object(object)) => self.object(schema, object),
@@ -93,7 +93,7 @@ impl Walk {
                 }
                 Ok(())
             }
-            (Type::String, Value::String(text)) => self.string(node, text),
+            (Type::String, Value::String(text)) => string(node, text),
             (Type::Integer, Value::Number(number)) => {
                 let fits = match (number.as_i64(), node.bounds.format.as_deref()) {
                     (Some(n), Some("int32")) => i32::try_from(n).is_ok(),
@@ -146,31 +146,6 @@ impl Walk {
         Ok(())
     }
 
-    fn string(&self, node: &Node, text: &str) -> Result<(), String> {
-        use base64::Engine as _;
-        match node.bounds.format.as_deref() {
-            Some("date-time") if text.parse::<jiff::Timestamp>().is_err() => Err(format!(
-                "{}: parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?}",
-                self.path
-            )),
-            Some("byte") if base64::prelude::BASE64_STANDARD.decode(text).is_err() => {
-                Err(format!("{}: illegal base64 data", self.path))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn quantity(&self, value: &mut Value) -> Result<(), String> {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) => number.to_string(),
-            _ => return Err(format!("{}: {}", self.path, super::quantity::NotAQuantity)),
-        };
-        let amount: Quantity = text.parse().map_err(|error| format!("{}: {error}", self.path))?;
-        *value = Value::String(amount.to_string());
-        Ok(())
-    }
-
     fn mismatch(&self, found: &str, node: &Node, owner: &str) -> String {
         let wanted = match (node.ty, node.bounds.format.as_deref()) {
             (Type::Integer, Some("int32")) => "int32",
@@ -210,4 +185,33 @@ fn json_type(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+fn string(node: &Node, text: &str) -> Result<(), String> {
+    use base64::Engine as _;
+    match node.bounds.format.as_deref() {
+        Some("date-time") if text.parse::<jiff::Timestamp>().is_err() => Err(format!(
+            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
+        )),
+        Some("byte") => match base64::prelude::BASE64_STANDARD.decode(text) {
+            Ok(_) => Ok(()),
+            Err(base64::DecodeError::InvalidByte(at, _)) => {
+                Err(format!("illegal base64 data at input byte {at}"))
+            }
+            Err(_) => Err(format!("illegal base64 data at input byte {}", text.len())),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn quantity(value: &mut Value) -> Result<(), String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Err(super::quantity::NotAQuantity.to_string()),
+    };
+    let amount: Quantity =
+        text.parse().map_err(|error: super::quantity::NotAQuantity| error.to_string())?;
+    *value = Value::String(amount.to_string());
+    Ok(())
 }

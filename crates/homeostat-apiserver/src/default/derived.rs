@@ -10,7 +10,7 @@ type Object = Map<String, Value>;
 pub(super) fn of_type(ty: &str, object: &mut Object) {
     match ty {
         "core.v1.Container" | "core.v1.EphemeralContainer" => {
-            pull_policy(object, "image", "imagePullPolicy")
+            pull_policy(object, "image", "imagePullPolicy");
         }
         "core.v1.ImageVolumeSource" => pull_policy(object, "reference", "pullPolicy"),
         "core.v1.Volume" if object.len() <= 1 => set(object, "emptyDir", json!({})),
@@ -24,7 +24,6 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             set(object, "type", json!("RollingUpdate"));
             set(object, "rollingUpdate", json!({}));
         }
-        "batch.v1.JobSpec" => job(object),
         "networking.v1.NetworkPolicySpec" if is_empty(object.get("policyTypes")) => {
             let egress = !is_empty(object.get("egress"));
             let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
@@ -68,7 +67,20 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
             }
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::custom::defaults(value),
+        ("apps", "StatefulSet") => {
+            let claims = value.pointer_mut("/spec/volumeClaimTemplates");
+            for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(claim) = claim.as_object_mut() {
+                    set(claim, "kind", json!("PersistentVolumeClaim"));
+                    set(claim, "apiVersion", json!("v1"));
+                }
+            }
+        }
         ("batch", "Job") => {
+            // not in the template of a CronJob: there the Job is still to be made
+            if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+                job(spec);
+            }
             if let Some(labels) = value.pointer("/spec/template/metadata/labels").cloned() {
                 label_like_template(value, labels);
             }

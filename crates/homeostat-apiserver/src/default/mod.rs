@@ -14,23 +14,28 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::kinds::Kind;
-use crate::schema::Schema;
+use crate::schema::{Schema, Type};
 
 /// Fills absent fields that have a default in the schema; a `null` where the schema does not allow
-/// one counts as absent.
+/// one counts as absent, and without a default it goes.
 pub fn apply_defaults(schema: Schema<'_>, value: &mut Value) {
     match value {
         Value::Object(object) => {
             for (name, id) in &schema.node().properties {
                 let field = schema.sibling(*id).node();
-                let Some(default) = &field.default else { continue };
                 let absent = match object.get(name) {
                     None => true,
-                    Some(Value::Null) => !field.nullable,
+                    Some(Value::Null) => !field.nullable && field.ty != Type::Any,
                     Some(_) => false,
                 };
-                if absent {
-                    object.insert(name.clone(), default.clone());
+                match &field.default {
+                    Some(default) if absent => {
+                        object.insert(name.clone(), default.clone());
+                    }
+                    None if absent => {
+                        object.shift_remove(name);
+                    }
+                    _ => {}
                 }
             }
             for (name, value) in object.iter_mut() {
@@ -115,7 +120,7 @@ fn is_unset(value: Option<&Value>, zero_is_unset: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Node, Schemas, Type};
+    use crate::schema::{Node, Schemas};
     use serde_json::json;
 
     #[test]

@@ -97,6 +97,7 @@ pub(super) const ROWS: &[TypeRow] = &[
         "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
         &[("whenDeleted", r#""Retain""#), ("whenScaled", r#""Retain""#)],
     ),
+    ("apps.v1.StatefulSetStatus", &[("availableReplicas", "0")]),
     ("apps.v1.RollingUpdateStatefulSetStrategy", &[("partition", "0")]),
     ("apps.v1.DaemonSetSpec", &[("updateStrategy", "{}"), ("revisionHistoryLimit", "10")]),
     ("apps.v1.DaemonSetUpdateStrategy", &[("type", r#""RollingUpdate""#)]),
@@ -120,6 +121,16 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("rbac.v1.RoleRef", &[("apiGroup", r#""rbac.authorization.k8s.io""#)]),
     ("autoscaling.v1.HorizontalPodAutoscalerSpec", &[("minReplicas", "1")]),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", &[("minReplicas", "1")]),
+    ("autoscaling.v2.HorizontalPodAutoscalerStatus", &[("currentMetrics", "null")]),
+    (
+        "policy.v1.PodDisruptionBudgetStatus",
+        &[
+            ("disruptionsAllowed", "0"),
+            ("currentHealthy", "0"),
+            ("desiredHealthy", "0"),
+            ("expectedPods", "0"),
+        ],
+    ),
     (
         "storage.v1.StorageClass",
         &[("reclaimPolicy", r#""Delete""#), ("volumeBindingMode", r#""Immediate""#)],

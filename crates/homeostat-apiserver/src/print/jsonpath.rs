@@ -73,12 +73,11 @@ fn closing(text: &str) -> Option<usize> {
     for (at, c) in text.char_indices() {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') => quote = Some(c),
             (None, '[') => depth += 1,
             (None, ']') if depth == 0 => return Some(at),
             (None, ']') => depth -= 1,
-            (None, _) => {}
+            (_, _) => {}
         }
     }
     None

@@ -46,6 +46,9 @@ struct Row<'a> {
     now: Timestamp,
 }
 
+/// Makes the cells of one object.
+type MakeCells<'a> = Box<dyn Fn(&Value) -> Vec<Value> + 'a>;
+
 /// A Table of the objects. `list_meta` is the list's metadata (or an object's, for a table of
 /// one); `headers` is false for all but the first table of a watch.
 #[must_use]
@@ -57,7 +60,7 @@ pub fn table(
     now: Timestamp,
     headers: bool,
 ) -> Value {
-    let (definitions, cells): (Vec<Value>, Box<dyn Fn(&Value) -> Vec<Value>>) = match &kind.custom {
+    let (definitions, cells): (Vec<Value>, MakeCells<'_>) = match &kind.custom {
         Some(custom) => (
             custom_definitions(&custom.columns),
             Box::new(move |object| custom_cells(&custom.columns, object, now)),

@@ -117,7 +117,7 @@ fn list<'a>(meta: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     meta.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn entries<'a>(map: Option<&'a Value>) -> impl Iterator<Item = (&'a String, &'a str)> {
+fn entries(map: Option<&Value>) -> impl Iterator<Item = (&String, &str)> {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
     entries.map(|(key, value)| (key, value.as_str().unwrap_or_default()))
 }

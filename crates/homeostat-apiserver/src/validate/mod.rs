@@ -24,17 +24,31 @@ pub use schema::schema;
 pub(crate) use name::{dns_label, dns_label_1035, dns_subdomain};
 pub(crate) use rules::{problems as rule_problems, uses_old_self as rule_uses_old_self};
 
+/// What is wrong in these ways hides what CEL rules rely on.
+const BLOCKING: &[Reason] = &[
+    Reason::NotSupported,
+    Reason::Required,
+    Reason::TooLong,
+    Reason::TooMany,
+    Reason::TypeInvalid,
+];
+
 /// Everything that must hold for an object of this kind, old or new. For custom resources CEL
-/// rules run only when the schema accepts the object, because they may assume its types.
+/// rules run only when types and bounds are right, because they may assume them.
 #[must_use]
 pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = object_meta(kind, value, old);
     if kind.custom.is_some() {
         let shape = schema(kind.schema.root(), value, old);
-        if shape.is_empty() {
-            errors.extend(rules(kind, value, old));
-        }
+        let blocked = shape.iter().any(|error| BLOCKING.contains(&error.reason));
         errors.extend(shape);
+        if !blocked {
+            errors.extend(rules(kind, value, old));
+        } else if rules::has_rules(kind) {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            errors.push(invalid(schema::NOWHERE, Value::Null, detail));
+        }
     } else {
         errors.extend(builtin(kind, value, old));
     }

@@ -83,6 +83,11 @@ impl Rules {
     }
 }
 
+/// Whether there is anything to check.
+pub(super) fn has_rules(kind: &Kind) -> bool {
+    kind.custom.as_ref().is_some_and(|custom| !custom.rules.nodes.is_empty())
+}
+
 /// What the rules of a custom resource refuse. Built-in kinds have none.
 #[must_use]
 pub fn rules(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {

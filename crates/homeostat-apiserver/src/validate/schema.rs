@@ -9,6 +9,9 @@ use super::{format, invalid, join, not_supported};
 use crate::field::{FieldError, Reason};
 use crate::schema::{ListType, Node, Schema, Type};
 
+/// The path of what is wrong with no field in particular.
+pub(super) const NOWHERE: &str = "<nil>";
+
 /// All that the schema refuses in the value.
 #[must_use]
 pub fn schema(schema: Schema<'_>, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -35,9 +38,11 @@ fn check(
         let found = json_type(value);
         let detail = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::new(path, Reason::TypeInvalid, Value::from(found), detail));
+        allowed(node, value, path, errors);
         return;
     }
     bounds(node, value, path, errors);
+    allowed(node, value, path, errors);
     match value {
         Value::Object(object) => fields(schema, object, old, path, errors),
         Value::Array(items) => {
@@ -67,7 +72,7 @@ fn fields(
     if node.embedded_resource {
         for name in ["apiVersion", "kind"] {
             if object.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
-                errors.push(FieldError::required(join(path, name), "must not be empty"));
+                errors.push(FieldError::required(join(path, name), ""));
             }
         }
     }
@@ -137,14 +142,14 @@ fn plural(most: u64, one: &str, many: &str) -> String {
 fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let bounds = &node.bounds;
     let mut refuse = |detail: String| {
-        errors.push(invalid(path, value.clone(), format!("{path} in body {detail}")))
+        errors.push(invalid(path, value.clone(), format!("{path} in body {detail}")));
     };
     match value {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or_default();
             match bounds.minimum {
                 Some((least, true)) if number <= least => {
-                    refuse(format!("should be greater than {least}"))
+                    refuse(format!("should be greater than {least}"));
                 }
                 Some((least, false)) if number < least => {
                     refuse(format!("should be greater than or equal to {least}"));
@@ -153,7 +158,7 @@ fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
             }
             match bounds.maximum {
                 Some((most, true)) if number >= most => {
-                    refuse(format!("should be less than {most}"))
+                    refuse(format!("should be less than {most}"));
                 }
                 Some((most, false)) if number > most => {
                     refuse(format!("should be less than or equal to {most}"));
@@ -168,27 +173,20 @@ fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
         }
         Value::String(text) => {
             let length = text.chars().count() as u64;
-            if bounds.length.0.is_some_and(|least| length < least) {
-                let least = bounds.length.0.unwrap_or_default();
-                refuse(format!("should be at least {least} chars long"));
-            }
-            if let Some(pattern) = &bounds.pattern
-                && !format::matches(pattern, text)
-            {
-                refuse(format!("should match '{pattern}'"));
-            }
-            if let Some(name) = &bounds.format
-                && !format::accepts(name, text)
-            {
-                errors.push(invalid(
-                    path,
-                    value.clone(),
-                    format!("{path} in body must be of type {name}: {text:?}"),
-                ));
-            }
+            // the first of these that is broken is the one reported
             if let Some(most) = bounds.length.1.filter(|most| length > *most) {
                 let detail = format!("may not be more than {}", plural(most, "byte", "bytes"));
                 errors.push(too(path, Reason::TooLong, None, detail));
+            } else if let Some(least) = bounds.length.0.filter(|least| length < *least) {
+                refuse(format!("should be at least {least} chars long"));
+            } else if let Some(pattern) =
+                bounds.pattern.as_ref().filter(|p| !format::matches(p, text))
+            {
+                refuse(format!("should match '{pattern}'"));
+            }
+            if let Some(name) = bounds.format.as_ref().filter(|name| !format::accepts(name, text)) {
+                let detail = format!("{path} in body must be of type {name}: {text:?}");
+                errors.push(FieldError::new(path, Reason::TypeInvalid, value.clone(), detail));
             }
         }
         Value::Array(items) => {
@@ -213,14 +211,15 @@ fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
         }
         Value::Null | Value::Bool(_) => {}
     }
-    if !bounds.one_of_values.is_empty() && !bounds.one_of_values.contains(value) {
-        let allowed: Vec<String> = bounds
-            .one_of_values
-            .iter()
-            .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-            .collect();
-        let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
-        errors.push(not_supported(path, value, &allowed));
+}
+
+fn allowed(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let values = &node.bounds.one_of_values;
+    if !values.is_empty() && !values.contains(value) {
+        let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let values: Vec<String> = values.iter().map(words).collect();
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        errors.push(not_supported(path, value, &values));
     }
 }
 
@@ -282,24 +281,23 @@ fn junctors(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<Fiel
     };
     let any_of = tried(&node.any_of);
     if !any_of.is_empty() && !any_of.iter().any(Vec::is_empty) {
-        let detail = format!("{path} in body must validate at least one schema (anyOf)");
-        errors.push(invalid(path, "", detail));
+        let detail = format!("{path:?} must validate at least one schema (anyOf)");
+        errors.push(invalid(NOWHERE, "", detail));
         errors.extend(any_of.into_iter().min_by_key(Vec::len).unwrap_or_default());
     }
     let one_of = tried(&node.one_of);
     let accepted = one_of.iter().filter(|found| found.is_empty()).count();
     if !one_of.is_empty() && accepted != 1 {
         let found = if accepted == 0 { "Found none valid" } else { "Found 2 valid alternatives" };
-        let detail =
-            format!("{path} in body must validate one and only one schema (oneOf). {found}");
-        errors.push(invalid(path, "", detail));
+        let detail = format!("{path:?} must validate one and only one schema (oneOf). {found}");
+        errors.push(invalid(NOWHERE, "", detail));
     }
     if let Some(id) = node.not {
         let mut found = Vec::new();
         check(schema.sibling(id), value, None, path, &mut found);
         if found.is_empty() {
-            let detail = format!("{path} in body must not validate the schema (not)");
-            errors.push(invalid(path, "", detail));
+            let detail = format!("{path:?} must not validate the schema (not)");
+            errors.push(invalid(NOWHERE, "", detail));
         }
     }
 }

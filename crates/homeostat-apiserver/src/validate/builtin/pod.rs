@@ -138,11 +138,11 @@ fn volumes<'a>(
     for (index, volume) in list(spec, "/volumes").iter().enumerate() {
         let path = format!("{path}.volumes[{index}]");
         let name = text(volume, "/name");
+        let before = report.errors.len();
         report.dns_label(&format!("{path}.name"), name);
         if names[own..].contains(&name) && !name.is_empty() {
             report.duplicate(format!("{path}.name"), name);
         }
-        names.push(name);
         let sources: Vec<&String> = volume
             .as_object()
             .into_iter()
@@ -164,6 +164,10 @@ fn volumes<'a>(
             {
                 report.required(format!("{path}.{source}.{field}"), "");
             }
+        }
+        // a volume with a mistake is not there for what follows
+        if report.errors.len() == before {
+            names.push(name);
         }
     }
     names

@@ -73,7 +73,7 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
                 }
             }
             kind => {
-                report.one_of(&format!("{path}.kind"), kind, &["ServiceAccount", "User", "Group"])
+                report.one_of(&format!("{path}.kind"), kind, &["ServiceAccount", "User", "Group"]);
             }
         }
     }

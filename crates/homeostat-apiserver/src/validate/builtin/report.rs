@@ -55,6 +55,10 @@ impl Report {
         }
     }
 
+    pub(super) fn unsupported(&mut self, path: &str, value: &Value, allowed: &[&str]) {
+        self.errors.push(not_supported(path, value, allowed));
+    }
+
     /// The text is given and has the form.
     pub(super) fn name(&mut self, path: &str, value: &str, form: fn(&str) -> Vec<String>) {
         if value.is_empty() {

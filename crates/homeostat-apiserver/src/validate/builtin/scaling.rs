@@ -12,7 +12,7 @@ pub(super) fn autoscaler(value: &Value, _: Option<&Value>, report: &mut Report) 
     }
     let most = most.unwrap_or_default();
     if most < 1 {
-        report.invalid("spec.maxReplicas", most, "must be greater than 0");
+        report.required("spec.maxReplicas", "must be set and greater than 0");
     } else if least.is_some_and(|least| most < least) {
         report.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`");
     }

@@ -76,7 +76,16 @@ fn service_ports(ports: &[Value], report: &mut Report) {
             _ => {}
         }
         if seen.contains(&(protocol, number)) {
-            report.duplicate(path, json!({"protocol": protocol, "port": number}));
+            // the API shows its own names for the fields here
+            let shown = json!({
+                "Name": "",
+                "Protocol": protocol,
+                "AppProtocol": null,
+                "Port": number,
+                "TargetPort": 0,
+                "NodePort": 0,
+            });
+            report.duplicate(path, shown);
         }
         seen.push((protocol, number));
     }
@@ -118,7 +127,7 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
 pub(super) fn ingress(value: &Value, _: Option<&Value>, report: &mut Report) {
     if list(value, "/spec/rules").is_empty() && value.pointer("/spec/defaultBackend").is_none() {
         let detail = "either `defaultBackend` or `rules` must be specified";
-        report.invalid("spec", at(value, "/spec").clone(), detail);
+        report.invalid("spec", Value::Null, detail);
     }
     for (index, rule) in list(value, "/spec/rules").iter().enumerate() {
         for (at_index, found) in list(rule, "/http/paths").iter().enumerate() {

@@ -178,7 +178,7 @@ fn a_job_never_restarts_always_and_keeps_its_template() {
     assert_eq!(
         errors("Job", &job("Always", "i"), None),
         [
-            "spec.template.spec.restartPolicy: Unsupported value: \"Always\": supported values: \"OnFailure\", \"Never\""
+            "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\""
         ]
     );
     let changed = errors("Job", &job("Never", "j"), Some(&job("Never", "i")));
@@ -223,7 +223,7 @@ fn a_service_needs_ports_and_keeps_its_address() {
         [
             "spec.ports[0].name: Required value",
             "spec.ports[1].name: Required value",
-            "spec.ports[1]: Duplicate value: {\"protocol\":\"TCP\",\"port\":80}",
+            "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\",\"AppProtocol\":null,\"Port\":80,\"TargetPort\":0,\"NodePort\":0}",
         ]
     );
     let with =

@@ -21,10 +21,10 @@ const NOT_A_SOURCE: &[&str] = &[
     "volumeAttributesClassName",
 ];
 
-fn access_modes(value: &Value, report: &mut Report) {
+fn access_modes(value: &Value, hint: &str, report: &mut Report) {
     let modes = list(value, "/spec/accessModes");
     if modes.is_empty() {
-        report.required("spec.accessModes", "at least 1 access mode is required");
+        report.required("spec.accessModes", hint);
     }
     for mode in modes.iter().filter_map(Value::as_str) {
         report.one_of("spec.accessModes", mode, MODES);
@@ -36,7 +36,7 @@ fn access_modes(value: &Value, report: &mut Report) {
 }
 
 pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
-    access_modes(value, report);
+    access_modes(value, "at least 1 access mode is required", report);
     let size = text(value, "/spec/resources/requests/storage");
     match size.parse::<Quantity>() {
         Err(_) => report.required("spec.resources[storage]", ""),
@@ -98,9 +98,13 @@ fn claim_update(value: &Value, old: &Value, report: &mut Report) {
 }
 
 pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
-    access_modes(value, report);
-    if text(value, "/spec/capacity/storage").is_empty() {
+    access_modes(value, "", report);
+    let capacity = at(value, "/spec/capacity");
+    if capacity.is_null() {
         report.required("spec.capacity", "");
+    }
+    if capacity.get("storage").is_none() || capacity.as_object().is_some_and(|all| all.len() > 1) {
+        report.unsupported("spec.capacity", capacity, &["storage"]);
     }
     let sources = |volume: &Value| -> Vec<(String, Value)> {
         let spec = at(volume, "/spec").as_object().into_iter().flatten();

@@ -1,6 +1,6 @@
 //! Workloads: a selector that finds the Pods of a template, and what may change later.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pod;
 use super::report::{Report, at, list, text};
@@ -81,7 +81,8 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     }
     let strategy = text(value, "/spec/updateStrategy/type");
     if !matches!(strategy, "RollingUpdate" | "OnDelete") {
-        let shown = at(value, "/spec/updateStrategy").clone();
+        let rolling = value.pointer("/spec/updateStrategy/rollingUpdate");
+        let shown = json!({"Type": strategy, "RollingUpdate": rolling});
         report.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
     }
     if let Some(old) = old
@@ -139,8 +140,11 @@ fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
         Value::Array(items) => items.len(),
         _ => 0,
     };
+    let labels = at(value, "/spec/template/metadata/labels");
+    let stranger = "`selector` does not match template `labels`";
     if selector.is_null() {
         report.required("spec.selector", "");
+        report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
     } else if size("/matchLabels") + size("/matchExpressions") == 0 {
         report.invalid(
             "spec.selector",
@@ -149,10 +153,8 @@ fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
         );
     } else {
         self::selector(selector, "spec.selector", report);
-        let labels = at(value, "/spec/template/metadata/labels");
         if !selects(selector, labels) {
-            let detail = "`selector` does not match template `labels`";
-            report.invalid("spec.template.metadata.labels", labels.clone(), detail);
+            report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
         }
     }
     pod::template(at(value, "/spec/template"), "spec.template", claims, report);
@@ -183,7 +185,7 @@ pub(super) fn selector(selector: &Value, path: &str, report: &mut Report) {
             ),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
-                report.invalid(format!("{path}.operator"), other, "not a valid selector operator")
+                report.invalid(format!("{path}.operator"), other, "not a valid selector operator");
             }
         }
     }
@@ -237,7 +239,7 @@ fn job_spec(spec: &Value, path: &str, report: &mut Report) {
     let policy = text(spec, "/template/spec/restartPolicy");
     if policy == "Always" {
         let path = format!("{path}.template.spec.restartPolicy");
-        report.one_of(&path, policy, &["OnFailure", "Never"]);
+        report.required(path, "valid values: \"OnFailure\", \"Never\"");
     }
     if text(spec, "/completionMode") == "Indexed" && spec.get("completions").is_none() {
         report.required(format!("{path}.completions"), "when completion mode is Indexed");
