@@ -1,8 +1,29 @@
 //! The node agent: runs the Pods bound to its node as real processes and reports how they are.
 //!
-//! Processes are made by [`process`] and [`sandbox`], from the catalogue in [`image`].
+//! ```text
+//! Pods ──watch──▶ agent ──▶ one worker per Pod ──▶ machine (pure) ──actions──▶ containers, probes
+//!                                                         └──status──▶ API
+//! ```
+//!
+//! The [`machine`] decides, everything else acts. Processes are made by [`process`] and
+//! [`sandbox`] from the catalogue in [`image`]; [`configuration`] gives them environment and
+//! volumes. Nothing here schedules Pods or makes them.
 
+pub mod address;
+mod agent;
+pub mod configuration;
+mod container;
+mod host;
 pub mod image;
 pub mod logs;
+pub mod machine;
+mod prober;
 pub mod process;
+mod proxy;
+mod registration;
 pub mod sandbox;
+mod serve;
+mod worker;
+
+pub use agent::{Agent, AgentConfig, AgentError, RunningAgent};
+pub use serve::{Body, NodeService};

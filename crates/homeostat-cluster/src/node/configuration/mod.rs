@@ -1,0 +1,170 @@
+//! What a Pod's containers are configured with: environment and volumes.
+//!
+//! [`Sources::gather`] reads everything the Pod names from the API, once; the rest is a function
+//! of the Pod and what was gathered.
+
+mod downward;
+mod environment;
+mod files;
+mod volume;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
+};
+use kube::api::{Api, PostParams};
+
+pub(crate) use environment::hostname;
+pub use environment::{Place, command, environment};
+pub use volume::{mounts, volumes};
+
+/// Something that is missing or wrong in a container's configuration, for `kubectl describe`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Problem(pub String);
+
+/// The objects that a Pod's environment and volumes come from.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    secrets: BTreeMap<String, Secret>,
+    config_maps: BTreeMap<String, ConfigMap>,
+    claims: BTreeMap<String, PathBuf>,
+    token: Option<String>,
+}
+
+/// Names of the objects a Pod refers to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct References {
+    secrets: BTreeSet<String>,
+    config_maps: BTreeSet<String>,
+    claims: BTreeSet<String>,
+    token: bool,
+}
+
+impl Sources {
+    /// Reads what `pod` refers to. What does not exist is left out: whether that matters is
+    /// decided where it is used.
+    ///
+    /// # Errors
+    /// When the API cannot be read, or a claim has no volume on this host.
+    pub async fn gather(client: &kube::Client, pod: &Pod) -> Result<Self, Problem> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
+        let names = References::of(pod);
+        let mut sources = Self::default();
+        let failed = |error: kube::Error| Problem(error.to_string());
+        for name in names.secrets {
+            let found = Api::<Secret>::namespaced(client.clone(), namespace).get_opt(&name).await;
+            sources.secrets.extend(found.map_err(failed)?.map(|secret| (name, secret)));
+        }
+        for name in names.config_maps {
+            let found =
+                Api::<ConfigMap>::namespaced(client.clone(), namespace).get_opt(&name).await;
+            sources.config_maps.extend(found.map_err(failed)?.map(|map| (name, map)));
+        }
+        for name in names.claims {
+            let path = claimed(client, namespace, &name).await?;
+            sources.claims.insert(name, path);
+        }
+        if names.token {
+            let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
+            sources.token = token(client, namespace, account.unwrap_or("default")).await;
+        }
+        Ok(sources)
+    }
+
+    fn secret(&self, name: &str, optional: bool) -> Result<Option<&Secret>, Problem> {
+        present("secret", self.secrets.get(name), name, optional)
+    }
+
+    fn config_map(&self, name: &str, optional: bool) -> Result<Option<&ConfigMap>, Problem> {
+        present("configmap", self.config_maps.get(name), name, optional)
+    }
+}
+
+fn present<'a, T>(
+    kind: &str,
+    found: Option<&'a T>,
+    name: &str,
+    optional: bool,
+) -> Result<Option<&'a T>, Problem> {
+    match found {
+        None if !optional => Err(Problem(format!("{kind} {name:?} not found"))),
+        found => Ok(found),
+    }
+}
+
+impl References {
+    fn of(pod: &Pod) -> Self {
+        let mut names = Self::default();
+        let Some(spec) = &pod.spec else { return names };
+        for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
+            for from in container.env_from.iter().flatten() {
+                names.secrets.extend(from.secret_ref.iter().map(|one| one.name.clone()));
+                names.config_maps.extend(from.config_map_ref.iter().map(|one| one.name.clone()));
+            }
+            for from in container.env.iter().flatten().filter_map(|one| one.value_from.as_ref()) {
+                names.secrets.extend(from.secret_key_ref.iter().map(|one| one.name.clone()));
+                names
+                    .config_maps
+                    .extend(from.config_map_key_ref.iter().map(|one| one.name.clone()));
+            }
+        }
+        for volume in spec.volumes.iter().flatten() {
+            names.secrets.extend(volume.secret.iter().filter_map(|one| one.secret_name.clone()));
+            names.config_maps.extend(volume.config_map.iter().map(|one| one.name.clone()));
+            names
+                .claims
+                .extend(volume.persistent_volume_claim.iter().map(|one| one.claim_name.clone()));
+            let projected =
+                volume.projected.iter().filter_map(|one| one.sources.as_ref()).flatten();
+            for source in projected {
+                names.secrets.extend(source.secret.iter().map(|one| one.name.clone()));
+                names.config_maps.extend(source.config_map.iter().map(|one| one.name.clone()));
+                names.token |= source.service_account_token.is_some();
+            }
+        }
+        names
+    }
+}
+
+/// The directory of this host that a claim stands for.
+async fn claimed(client: &kube::Client, namespace: &str, name: &str) -> Result<PathBuf, Problem> {
+    let unreadable = |error: kube::Error| Problem(error.to_string());
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let claim = claims.get_opt(name).await.map_err(unreadable)?;
+    let claim =
+        claim.ok_or_else(|| Problem(format!("persistentvolumeclaim {name:?} not found")))?;
+    let volume = claim.spec.and_then(|spec| spec.volume_name).filter(|name| !name.is_empty());
+    let volume = volume.ok_or_else(|| {
+        Problem(format!("persistentvolumeclaim {name:?} is not bound to a volume yet"))
+    })?;
+    let found = Api::<PersistentVolume>::all(client.clone()).get_opt(&volume).await;
+    let found = found.map_err(unreadable)?;
+    let spec = found
+        .and_then(|found| found.spec)
+        .ok_or_else(|| Problem(format!("persistentvolume {volume:?} not found")))?;
+    let path = spec.host_path.map(|one| one.path).or(spec.local.map(|one| one.path));
+    path.map(PathBuf::from).ok_or_else(|| {
+        Problem(format!(
+            "persistentvolume {volume:?} is neither hostPath nor local: this node has no other sort"
+        ))
+    })
+}
+
+/// A token for the API; none where the server issues none.
+async fn token(client: &kube::Client, namespace: &str, account: &str) -> Option<String> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let request =
+        TokenRequest { spec: Some(TokenRequestSpec::default()), ..TokenRequest::default() };
+    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
+    match answer {
+        Ok(answer) => answer.status.and_then(|status| status.token),
+        Err(error) => {
+            tracing::warn!(namespace, account, %error, "no service account token");
+            None
+        }
+    }
+}

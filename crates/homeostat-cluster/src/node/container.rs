@@ -1,0 +1,245 @@
+//! Starting and stopping one container: the steps between the pod machine and a process.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container as ContainerSpec, LifecycleHandler, Pod};
+
+use super::configuration::{self, Problem, Sources};
+use super::host::Host;
+use super::image::{self, StopSignal};
+use super::logs::{self, Log, Options};
+use super::machine::{Notice, StartFailure};
+use super::process::{Container, StartError};
+use super::sandbox::{Mount, Program, Spec, Tier};
+
+const TERMINATION_MESSAGE: &str = "/dev/termination-log";
+const LONGEST_MESSAGE: usize = 4096;
+const LONGEST_MESSAGE_FROM_LOG: usize = 2048;
+const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
+
+/// A container that runs.
+#[derive(Debug, Clone)]
+pub(super) struct Running {
+    pub(super) id: String,
+    pub(super) process: Container,
+    pub(super) log: Log,
+    pub(super) stop_signal: StopSignal,
+    directory: PathBuf,
+}
+
+/// Makes volumes, environment and sandbox, and starts the program.
+pub(super) async fn start(
+    host: &Host,
+    pod: &Pod,
+    spec: &ContainerSpec,
+    attempt: i32,
+    ip: Ipv4Addr,
+) -> Result<Running, StartFailure> {
+    let reference = spec.image.as_deref().unwrap_or_default();
+    let image =
+        image::resolve(reference).map_err(|missing| StartFailure::Image(missing.to_string()))?;
+    let note = |reason, message| host.note(pod, &Notice { warning: false, reason, message });
+    note("Pulled", format!("Container image {reference:?} already present on machine"));
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let root = host.data.join("pods").join(uid);
+    let directory = root.join("containers").join(&spec.name);
+    let place = host.place(ip);
+    let configured = |problem: Problem| StartFailure::Configuration(problem.0);
+    let sources = Sources::gather(&host.client, pod).await.map_err(configured)?;
+    let volumes =
+        configuration::volumes(&root.join("volumes"), pod, &sources, &place).map_err(configured)?;
+    let env =
+        configuration::environment(pod, spec, &image, &sources, &place).map_err(configured)?;
+    let failed = |error: std::io::Error| StartFailure::Sandbox(error.to_string());
+    tokio::fs::create_dir_all(directory.join("root")).await.map_err(failed)?;
+    let mut mounts =
+        configuration::mounts(spec, &image, &volumes, &env, &directory).map_err(configured)?;
+    let argv = configuration::command(spec, &image, &env);
+    if argv.is_empty() {
+        return Err(StartFailure::Sandbox("no command specified".into()));
+    }
+    let tier = host.helper.tier();
+    let env = finish_environment(env, &volumes, tier);
+    if tier == Tier::Raw {
+        if !mounts.is_empty() {
+            let message = "this host allows no mount namespaces: volumes are not at their mount \
+                           paths but where HOMEOSTAT_VOLUME_<NAME> says";
+            host.note(
+                pod,
+                &Notice { warning: true, reason: "NoMountNamespace", message: message.into() },
+            );
+        }
+    } else {
+        let source = directory.join("termination-log");
+        tokio::fs::write(&source, "").await.map_err(failed)?;
+        allow_everyone_to_write(&source);
+        let target = spec.termination_message_path.as_deref().unwrap_or(TERMINATION_MESSAGE);
+        mounts.push(Mount { source, target: target.into(), read_only: false });
+    }
+    if let Some(words) = &image.notice {
+        host.note(pod, &Notice { warning: true, reason: "OtherVersion", message: words.clone() });
+    }
+    let (user, group) = identity(pod, spec);
+    let rootless = image.rootless_user.filter(|_| tier == Tier::User);
+    let sandbox = Spec {
+        tier,
+        hostname: configuration::hostname(pod),
+        scratch: directory.join("root"),
+        mounts,
+        program: Program {
+            argv,
+            env,
+            directory: spec.working_dir.as_ref().filter(|path| !path.is_empty()).map(PathBuf::from),
+            user: user.or(rootless),
+            group,
+        },
+    };
+    let log = Log::create(directory.join(format!("{attempt}.log"))).await.map_err(failed)?;
+    note("Created", format!("Created container: {}", spec.name));
+    let started = host.helper.start(sandbox).await.map_err(|error| match error {
+        StartError::Sandbox(message) => StartFailure::Sandbox(message),
+        StartError::Program(message) => StartFailure::Program(message),
+    })?;
+    note("Started", format!("Started container {}", spec.name));
+    let out = logs::pump(log.clone(), "stdout", started.stdout, host.env.clone());
+    let err = logs::pump(log.clone(), "stderr", started.stderr, host.env.clone());
+    let complete = log.clone();
+    tokio::spawn(async move {
+        tokio::join!(out, err);
+        complete.close();
+    });
+    let id = format!("homeostat://{}", host.env.uid().replace('-', ""));
+    let stop_signal = image.stop_signal;
+    Ok(Running { id, process: started.container, log, stop_signal, directory })
+}
+
+/// Sorted variables, and in the raw tier where the volumes really are.
+fn finish_environment(
+    mut env: Vec<(String, String)>,
+    volumes: &BTreeMap<String, PathBuf>,
+    tier: Tier,
+) -> Vec<(String, String)> {
+    if tier == Tier::Raw {
+        for (name, path) in volumes {
+            let name = name.to_uppercase().replace(['-', '.'], "_");
+            env.push((format!("HOMEOSTAT_VOLUME_{name}"), path.display().to_string()));
+        }
+    }
+    env
+}
+
+fn allow_everyone_to_write(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    // A container of another user loses its last words, nothing more.
+    let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666));
+}
+
+/// `runAsUser` and `runAsGroup`: the container's, or else the Pod's.
+fn identity(pod: &Pod, spec: &ContainerSpec) -> (Option<u32>, Option<u32>) {
+    let own = spec.security_context.as_ref();
+    let shared = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
+    let pick = |own: Option<i64>, shared: Option<i64>| {
+        own.or(shared).and_then(|id| u32::try_from(id).ok())
+    };
+    let user = pick(own.and_then(|one| one.run_as_user), shared.and_then(|one| one.run_as_user));
+    let group = pick(own.and_then(|one| one.run_as_group), shared.and_then(|one| one.run_as_group));
+    let group = group.or_else(|| pick(None, shared.and_then(|one| one.fs_group)));
+    (user, group)
+}
+
+impl Running {
+    /// Waits for the end of the program and of its output: exit code and last words.
+    pub(super) async fn end(&self, spec: &ContainerSpec) -> (i32, Option<String>) {
+        let code = self.process.wait().await;
+        let mut progress = self.log.progress();
+        // An error means that the log is closed for good.
+        let _ = progress.wait_for(|(_, closed)| *closed).await;
+        (code, self.last_words(spec, code).await)
+    }
+
+    async fn last_words(&self, spec: &ContainerSpec, code: i32) -> Option<String> {
+        let file = self.directory.join("termination-log");
+        let mut said = tokio::fs::read(file).await.unwrap_or_default();
+        said.truncate(LONGEST_MESSAGE);
+        let fall_back = spec.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
+        if said.is_empty() && fall_back && code != 0 {
+            let options = Options { tail: Some(80), ..Options::default() };
+            said = logs::read(self.log.path(), &options).await.unwrap_or_default();
+            let from = said.len().saturating_sub(LONGEST_MESSAGE_FROM_LOG);
+            said.drain(..from);
+        }
+        (!said.is_empty()).then(|| String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// `preStop`, the stop signal, and after the grace the end of everything inside.
+    pub(super) async fn stop(
+        &self,
+        host: &Host,
+        spec: &ContainerSpec,
+        ip: Ipv4Addr,
+        grace: Duration,
+    ) {
+        let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+        let polite = async {
+            if let Some(hook) = hook
+                && let Err(words) = self.hook(host, hook, spec, ip).await
+            {
+                tracing::warn!(container = spec.name, words, "preStop failed");
+            }
+            self.process.signal(self.stop_signal.number()).await;
+            self.process.wait().await;
+        };
+        if host.env.timeout(grace, polite).await.is_err() {
+            self.process.signal(SIGKILL).await;
+        }
+    }
+
+    /// Runs a lifecycle hook.
+    pub(super) async fn hook(
+        &self,
+        host: &Host,
+        hook: &LifecycleHandler,
+        spec: &ContainerSpec,
+        ip: Ipv4Addr,
+    ) -> Result<(), String> {
+        if let Some(exec) = &hook.exec {
+            return self.exec(exec.command.clone().unwrap_or_default()).await;
+        }
+        if let Some(get) = &hook.http_get {
+            return super::prober::http_get(get, spec, ip).await;
+        }
+        if let Some(pause) = &hook.sleep {
+            host.env.sleep(Duration::from_secs(pause.seconds.max(0).cast_unsigned())).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a command inside; `Err` holds what it said.
+    pub(super) async fn exec(&self, argv: Vec<String>) -> Result<(), String> {
+        let mut command = self.process.enter(argv, false).map_err(|error| error.to_string())?;
+        let done =
+            command.stdin(Stdio::null()).output().await.map_err(|error| error.to_string())?;
+        if done.status.success() {
+            return Ok(());
+        }
+        let said = [done.stdout, done.stderr].concat();
+        Err(String::from_utf8_lossy(&said).trim().chars().take(LONGEST_MESSAGE).collect())
+    }
+
+    /// Ends everything inside now.
+    pub(super) async fn kill(&self) {
+        self.process.signal(SIGKILL).await;
+    }
+}
+
+/// Writes the files of Secrets, ConfigMaps and the downward API again where they changed.
+pub(super) async fn refresh(host: &Host, pod: &Pod, ip: Ipv4Addr) -> Result<(), Problem> {
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let root = host.data.join("pods").join(uid).join("volumes");
+    let sources = Sources::gather(&host.client, pod).await?;
+    configuration::volumes(&root, pod, &sources, &host.place(ip)).map(drop)
+}

@@ -1,0 +1,132 @@
+//! What all Pods of the node share: the client, the sandbox, addresses, and a directory of what runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use homeostat::event::{EventType, Recorder};
+use homeostat_env::Env;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::Resource;
+
+use super::address::Addresses;
+use super::configuration::Place;
+use super::logs::Log;
+use super::machine::Notice;
+use super::process::{Container, Helper};
+
+/// The name under which the agent reports events.
+pub(crate) const COMPONENT: &str = "kubelet";
+
+pub(crate) struct Host {
+    pub(crate) node: String,
+    pub(crate) client: kube::Client,
+    pub(crate) env: Env,
+    pub(crate) helper: Helper,
+    pub(crate) recorder: Recorder,
+    pub(crate) data: PathBuf,
+    pub(crate) capacity: Capacity,
+    pub(crate) addresses: Mutex<Addresses>,
+    pods: Mutex<BTreeMap<(String, String), Present>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// What the host has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Capacity {
+    pub(crate) cpus: usize,
+    pub(crate) memory: u64,
+}
+
+/// A Pod that the agent runs, for logs, exec and port-forward.
+#[derive(Debug, Clone)]
+pub(crate) struct Present {
+    pub(crate) uid: String,
+    pub(crate) ip: Ipv4Addr,
+    pub(crate) containers: BTreeMap<String, Runs>,
+}
+
+/// The runs of one container that can still be looked at.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Runs {
+    pub(crate) current: Option<(Container, Log)>,
+    pub(crate) previous: Option<Log>,
+}
+
+impl Host {
+    #[expect(clippy::too_many_arguments, reason = "it is made in one place, from all its parts")]
+    pub(crate) fn new(
+        node: String,
+        client: kube::Client,
+        env: Env,
+        helper: Helper,
+        recorder: Recorder,
+        data: PathBuf,
+        capacity: Capacity,
+        addresses: Addresses,
+    ) -> Self {
+        let (addresses, pods) = (Mutex::new(addresses), Mutex::default());
+        Self { node, client, env, helper, recorder, data, capacity, addresses, pods }
+    }
+
+    /// The node's own address.
+    pub(crate) fn ip() -> Ipv4Addr {
+        Ipv4Addr::LOCALHOST
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a share of the host needs no last digit")]
+    pub(crate) fn place(&self, ip: Ipv4Addr) -> Place {
+        Place {
+            pod_ip: ip.to_string(),
+            host_ip: Self::ip().to_string(),
+            cpus: self.capacity.cpus as f64,
+            memory: self.capacity.memory as f64,
+        }
+    }
+
+    pub(crate) fn note(&self, pod: &Pod, notice: &Notice) {
+        let kind = if notice.warning { EventType::Warning } else { EventType::Normal };
+        let about = pod.object_ref(&());
+        self.recorder.record(COMPONENT, about, kind, notice.reason, notice.message.clone());
+    }
+
+    pub(crate) fn warn(&self, about: ObjectReference, reason: &str, words: String) {
+        self.recorder.record(COMPONENT, about, EventType::Warning, reason, words);
+    }
+
+    fn pods(&self) -> MutexGuard<'_, BTreeMap<(String, String), Present>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn show(
+        &self,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(&mut Present),
+        new: impl FnOnce() -> Present,
+    ) {
+        let mut pods = self.pods();
+        let present = pods.entry((namespace.to_owned(), name.to_owned())).or_insert_with(new);
+        change(present);
+    }
+
+    /// Forgets a Pod, unless another of the same name has taken its place.
+    pub(crate) fn hide(&self, namespace: &str, name: &str, uid: &str) {
+        let mut pods = self.pods();
+        let key = (namespace.to_owned(), name.to_owned());
+        if pods.get(&key).is_some_and(|present| present.uid == uid) {
+            pods.remove(&key);
+        }
+    }
+
+    pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Present> {
+        self.pods().get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+}

@@ -1,0 +1,276 @@
+//! The pod machine: what the agent should do next for one Pod, and what its status is.
+//!
+//! Pure: it is told what happened and what time it is, and answers with [`Action`]s. It never
+//! starts a process, never writes to the API, never reads a clock.
+
+mod probe;
+mod status;
+mod unit;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+pub use probe::ProbeKind;
+use unit::Unit;
+pub use unit::{Role, StartFailure};
+
+/// The grace of a Pod that names none, in seconds.
+const DEFAULT_GRACE: i64 = 30;
+
+/// What the agent has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Start a container; answer with `started`, `refused` or `exited`.
+    Start {
+        /// Its name.
+        container: String,
+        /// 0 for the first run.
+        attempt: i32,
+    },
+    /// Ask a container to stop and kill it after the grace; answer with `exited`.
+    Stop {
+        /// Its name.
+        container: String,
+        /// How long it may take, `preStop` included.
+        grace: Duration,
+    },
+    /// Record an event about the Pod.
+    Event(Notice),
+    /// Everything has ended and the Pod is to be removed from the API.
+    Release,
+}
+
+/// An event to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// `Warning` instead of `Normal`.
+    pub warning: bool,
+    /// The reason: `Started`.
+    pub reason: &'static str,
+    /// The words.
+    pub message: String,
+}
+
+/// One Pod on this node.
+#[derive(Debug)]
+pub struct Machine {
+    pod: Pod,
+    /// Init containers and sidecars in order, then the others.
+    units: Vec<Unit>,
+    began: Timestamp,
+    prepared: bool,
+    released: bool,
+    /// Why the whole Pod failed, where that is not a container's doing.
+    failure: Option<(&'static str, String)>,
+    conditions: status::Conditions,
+}
+
+impl Machine {
+    /// A Pod that was just seen.
+    #[must_use]
+    pub fn new(pod: Pod, now: Timestamp) -> Self {
+        let spec = pod.spec.clone().unwrap_or_default();
+        let init = spec.init_containers.unwrap_or_default().into_iter().map(|container| {
+            let always = container.restart_policy.as_deref() == Some("Always");
+            Unit::new(container, if always { Role::Sidecar } else { Role::Init })
+        });
+        let main = spec.containers.into_iter().map(|container| Unit::new(container, Role::Main));
+        let units = init.chain(main).collect();
+        let conditions = status::Conditions::of(&pod);
+        Self { pod, units, began: now, prepared: false, released: false, failure: None, conditions }
+    }
+
+    /// The Pod as it was last seen.
+    #[must_use]
+    pub fn pod(&self) -> &Pod {
+        &self.pod
+    }
+
+    /// The object changed.
+    pub fn update(&mut self, pod: Pod) {
+        self.pod = pod;
+    }
+
+    /// Address and volumes are there.
+    pub fn prepared(&mut self) {
+        self.prepared = true;
+    }
+
+    /// A container's program runs.
+    pub fn started(&mut self, name: &str, id: String, now: Timestamp) {
+        if let Some(unit) = self.unit(name) {
+            unit.started(id, now);
+        }
+    }
+
+    /// A container could not be started.
+    pub fn refused(&mut self, name: &str, failure: StartFailure, now: Timestamp) -> Vec<Action> {
+        self.unit(name).map(|unit| unit.refused(failure, now)).unwrap_or_default()
+    }
+
+    /// A container ended.
+    pub fn exited(&mut self, name: &str, code: i32, message: Option<String>, now: Timestamp) {
+        if let Some(unit) = self.unit(name) {
+            unit.exited(code, message, now);
+        }
+    }
+
+    /// A probe has an answer; `Err` holds what it said.
+    pub fn probed(
+        &mut self,
+        name: &str,
+        attempt: i32,
+        kind: ProbeKind,
+        answer: Result<(), String>,
+    ) -> Vec<Action> {
+        let grace = self.grace();
+        match self.unit(name) {
+            Some(unit) if unit.attempt() == attempt => unit.probed(kind, answer, grace),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Something that a container's configuration comes from has changed.
+    pub fn poke(&mut self, now: Timestamp) {
+        for unit in &mut self.units {
+            unit.poke(now);
+        }
+    }
+
+    /// Whether the startup probe (if any) of a running container has passed.
+    #[must_use]
+    pub fn is_started(&self, name: &str) -> bool {
+        self.units.iter().any(|unit| unit.name() == name && unit.is_started())
+    }
+
+    /// What has to be done now. Asking twice gives each action once.
+    pub fn advance(&mut self, now: Timestamp) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.enforce_deadline(now);
+        if self.is_ending() {
+            self.shut_down(&mut actions);
+            return actions;
+        }
+        let policy = self.policy();
+        let name = self.describe();
+        let mut initialised = true;
+        for unit in self.units.iter_mut().filter(|unit| unit.role != Role::Main) {
+            unit.run(policy, &name, now, &mut actions);
+            if !unit.lets_next_start() {
+                initialised = false;
+                break;
+            }
+        }
+        if initialised {
+            for unit in self.units.iter_mut().filter(|unit| unit.role == Role::Main) {
+                unit.run(policy, &name, now, &mut actions);
+            }
+        }
+        if self.is_finished() {
+            self.stop_units(Role::Sidecar, self.grace(), &mut actions);
+        }
+        actions
+    }
+
+    /// When to ask again although nothing happened.
+    #[must_use]
+    pub fn wake(&self) -> Option<Timestamp> {
+        if self.is_ending() {
+            return None;
+        }
+        let deadline = self.deadline();
+        self.units.iter().filter_map(Unit::wake).chain(deadline).min()
+    }
+
+    fn unit(&mut self, name: &str) -> Option<&mut Unit> {
+        self.units.iter_mut().find(|unit| unit.name() == name)
+    }
+
+    fn policy(&self) -> unit::Policy {
+        let spec = self.pod.spec.as_ref();
+        unit::Policy::parse(spec.and_then(|spec| spec.restart_policy.as_deref()))
+    }
+
+    /// `web_default(uid)`, as the words of a back-off name a Pod.
+    fn describe(&self) -> String {
+        let meta = &self.pod.metadata;
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.pod.metadata.deletion_timestamp.is_some()
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_deleted() || self.failure.is_some()
+    }
+
+    /// Whether nothing will run again by itself.
+    fn is_finished(&self) -> bool {
+        let policy = self.policy();
+        let failed_init = self.units.iter().any(|unit| {
+            unit.role == Role::Init
+                && unit.ended().is_some_and(|end| end.code != 0)
+                && !unit.restarts(policy)
+        });
+        failed_init
+            || self
+                .units
+                .iter()
+                .filter(|unit| unit.role == Role::Main)
+                .all(|unit| unit.ended().is_some() && !unit.restarts(policy))
+    }
+
+    fn grace(&self) -> Duration {
+        let spec = self.pod.spec.as_ref();
+        let asked = self
+            .pod
+            .metadata
+            .deletion_grace_period_seconds
+            .or_else(|| spec.and_then(|spec| spec.termination_grace_period_seconds));
+        Duration::from_secs(asked.unwrap_or(DEFAULT_GRACE).max(0).cast_unsigned())
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let seconds = self.pod.spec.as_ref()?.active_deadline_seconds?;
+        self.began.checked_add(Duration::from_secs(seconds.max(0).cast_unsigned())).ok()
+    }
+
+    fn enforce_deadline(&mut self, now: Timestamp) {
+        if self.failure.is_none()
+            && !self.is_finished()
+            && self.deadline().is_some_and(|deadline| deadline <= now)
+        {
+            let message = "Pod was active on the node longer than the specified deadline";
+            self.failure = Some(("DeadlineExceeded", message.into()));
+        }
+    }
+
+    fn shut_down(&mut self, actions: &mut Vec<Action>) {
+        let grace = self.grace();
+        self.stop_units(Role::Main, grace, actions);
+        self.stop_units(Role::Init, grace, actions);
+        let busy = |role| self.units.iter().any(|unit| unit.role == role && unit.is_busy());
+        if busy(Role::Main) || busy(Role::Init) {
+            return;
+        }
+        // Sidecars serve the others to the end.
+        self.stop_units(Role::Sidecar, grace, actions);
+        if self.is_deleted() && !self.released && !self.units.iter().any(Unit::is_busy) {
+            self.released = true;
+            actions.push(Action::Release);
+        }
+    }
+
+    fn stop_units(&mut self, role: Role, grace: Duration, actions: &mut Vec<Action>) {
+        for unit in self.units.iter_mut().filter(|unit| unit.role == role) {
+            unit.stop(grace, actions);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! What the machine promises, without processes and without time passing.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + seconds).unwrap()
+}
+
+fn machine(spec: &Value) -> Machine {
+    let pod =
+        json!({ "metadata": { "name": "p", "namespace": "default", "uid": "u" }, "spec": spec });
+    Machine::new(serde_json::from_value(pod).unwrap(), at(0))
+}
+
+fn starts(actions: &[Action]) -> Vec<&str> {
+    let started = |action| match action {
+        &Action::Start { ref container, .. } => Some(container.as_str()),
+        _ => None,
+    };
+    actions.iter().filter_map(started).collect()
+}
+
+fn waiting(machine: &mut Machine, seconds: i64) -> Option<String> {
+    let status = machine.status(None, "127.0.0.1", at(seconds));
+    status.container_statuses?.first()?.state.clone()?.waiting?.reason
+}
+
+/// Starts what is due and ends it one second later; answers with the delay until the next start.
+fn crash(machine: &mut Machine, now: &mut i64) -> i64 {
+    machine.started("a", "id".into(), at(*now));
+    *now += 1;
+    machine.exited("a", 1, None, at(*now));
+    let actions = machine.advance(at(*now));
+    if starts(&actions) == ["a"] {
+        return 0;
+    }
+    let wake = machine.wake().unwrap();
+    let delay = wake.as_second() - at(*now).as_second();
+    assert!(starts(&machine.advance(at(*now + delay - 1))).is_empty());
+    assert_eq!(waiting(machine, *now).as_deref(), Some("CrashLoopBackOff"));
+    *now += delay;
+    assert_eq!(starts(&machine.advance(at(*now))), ["a"]);
+    delay
+}
+
+#[test]
+fn a_crashing_container_waits_longer_each_time_up_to_five_minutes() {
+    let mut machine = machine(&json!({ "containers": [{ "name": "a" }] }));
+    assert_eq!(starts(&machine.advance(at(0))), ["a"]);
+    assert!(machine.advance(at(0)).is_empty(), "each action is given once");
+    let mut now = 0;
+    let delays: Vec<i64> = (0..8).map(|_| crash(&mut machine, &mut now)).collect();
+    assert_eq!(delays, [0, 10, 20, 40, 80, 160, 300, 300]);
+    machine.started("a", "id".into(), at(now));
+    let status = machine.status(None, "h", at(now)).container_statuses.unwrap();
+    assert_eq!(status[0].restart_count, 8);
+    // Ten good minutes and the past is forgotten.
+    machine.exited("a", 1, None, at(now + 600));
+    assert_eq!(starts(&machine.advance(at(now + 600))), ["a"]);
+}
+
+#[test]
+fn init_containers_run_one_after_the_other_before_the_rest() {
+    let spec = json!({
+        "initContainers": [{ "name": "one" }, { "name": "two" }],
+        "containers": [{ "name": "a" }, { "name": "b" }],
+    });
+    let mut machine = machine(&spec);
+    for name in ["one", "two"] {
+        assert_eq!(starts(&machine.advance(at(0))), [name]);
+        assert_eq!(waiting(&mut machine, 0).as_deref(), Some("PodInitializing"));
+        machine.started(name, name.into(), at(0));
+        machine.exited(name, 0, None, at(1));
+    }
+    assert_eq!(starts(&machine.advance(at(1))), ["a", "b"]);
+    assert_eq!(machine.phase(), "Pending");
+    for name in ["a", "b"] {
+        machine.started(name, name.into(), at(2));
+    }
+    assert_eq!(machine.phase(), "Running");
+    let status = machine.status(Some("127.64.0.1"), "h", at(2));
+    let ready = status.conditions.unwrap().into_iter().find(|one| one.type_ == "Ready").unwrap();
+    assert_eq!(ready.status, "True");
+}
+
+#[test]
+fn the_restart_policy_decides_the_end() {
+    for (policy, code, phase) in [
+        ("Never", 0, "Succeeded"),
+        ("Never", 1, "Failed"),
+        ("OnFailure", 0, "Succeeded"),
+        ("OnFailure", 1, "Running"),
+        ("Always", 0, "Running"),
+    ] {
+        let mut machine =
+            machine(&json!({ "restartPolicy": policy, "containers": [{ "name": "a" }] }));
+        machine.advance(at(0));
+        machine.started("a", "id".into(), at(0));
+        machine.exited("a", code, None, at(1));
+        machine.advance(at(1));
+        assert_eq!(machine.phase(), phase, "{policy} {code}");
+    }
+}
+
+#[test]
+fn deletion_stops_the_containers_and_releases_the_pod_once() {
+    let mut machine = machine(&json!({ "containers": [{ "name": "a" }] }));
+    machine.advance(at(0));
+    machine.started("a", "id".into(), at(0));
+    let mut pod = machine.pod().clone();
+    pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(9)));
+    pod.metadata.deletion_grace_period_seconds = Some(5);
+    machine.update(pod.clone());
+    let stop =
+        |seconds| Action::Stop { container: "a".into(), grace: Duration::from_secs(seconds) };
+    assert!(machine.advance(at(1)).contains(&stop(5)));
+    assert_eq!(machine.advance(at(1)), []);
+    // A second delete with less patience counts.
+    pod.metadata.deletion_grace_period_seconds = Some(1);
+    machine.update(pod);
+    assert_eq!(machine.advance(at(2)), [stop(1)]);
+    machine.exited("a", 137, None, at(3));
+    assert_eq!(machine.advance(at(3)), [Action::Release]);
+    assert_eq!(machine.advance(at(3)), []);
+}
+
+#[test]
+fn a_missing_image_is_an_error_first_and_a_back_off_then() {
+    let mut machine = machine(&json!({ "containers": [{ "name": "a", "image": "x" }] }));
+    machine.advance(at(0));
+    machine.refused("a", StartFailure::Image("no".into()), at(0));
+    assert_eq!(waiting(&mut machine, 0).as_deref(), Some("ErrImagePull"));
+    assert!(starts(&machine.advance(at(1))).is_empty());
+    assert_eq!(waiting(&mut machine, 1).as_deref(), Some("ImagePullBackOff"));
+    assert_eq!(starts(&machine.advance(at(11))), ["a"]);
+}
+
+#[test]
+fn probes_hold_readiness_back_and_restart_what_hangs() {
+    let probe = json!({ "failureThreshold": 2 });
+    let container = json!({ "name": "a", "readinessProbe": probe, "livenessProbe": probe });
+    let mut machine = machine(&json!({ "containers": [container] }));
+    machine.advance(at(0));
+    machine.started("a", "id".into(), at(0));
+    let ready = |machine: &mut Machine| {
+        machine.status(None, "h", at(0)).container_statuses.unwrap()[0].ready
+    };
+    assert!(!ready(&mut machine));
+    machine.probed("a", 0, ProbeKind::Readiness, Ok(()));
+    assert!(ready(&mut machine));
+    let fail = || Err("no".to_owned());
+    machine.probed("a", 0, ProbeKind::Readiness, fail());
+    assert!(ready(&mut machine), "one failure is not two");
+    machine.probed("a", 0, ProbeKind::Readiness, fail());
+    assert!(!ready(&mut machine));
+    machine.probed("a", 0, ProbeKind::Liveness, fail());
+    let actions = machine.probed("a", 0, ProbeKind::Liveness, fail());
+    assert!(actions.iter().any(|action| matches!(action, Action::Stop { .. })));
+}

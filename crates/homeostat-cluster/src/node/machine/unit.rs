@@ -1,0 +1,299 @@
+//! One container of a Pod: its state and when it runs again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Container;
+
+use super::probe::Probes;
+use super::{Action, Notice};
+
+const FIRST_DELAY: Duration = Duration::from_secs(10);
+const LONGEST_DELAY: Duration = Duration::from_secs(300);
+/// A run of this length makes earlier crashes forgotten.
+const STABLE: Duration = Duration::from_secs(600);
+/// How long `ErrImagePull` is shown before it becomes `ImagePullBackOff`.
+const FRESH_PULL_ERROR: Duration = Duration::from_secs(1);
+
+/// What a container is to its Pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Runs to its end before the next one starts.
+    Init,
+    /// An init container that keeps running beside the others.
+    Sidecar,
+    /// One of the Pod's own containers.
+    Main,
+}
+
+/// The Pod's `restartPolicy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Policy {
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl Policy {
+    pub(super) fn parse(text: Option<&str>) -> Self {
+        match text {
+            Some("Never") => Self::Never,
+            Some("OnFailure") => Self::OnFailure,
+            _ => Self::Always,
+        }
+    }
+}
+
+/// Why a container could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartFailure {
+    /// The image is not there.
+    Image(String),
+    /// Something that its configuration names is missing.
+    Configuration(String),
+    /// The sandbox could not be made.
+    Sandbox(String),
+    /// The program could not be executed.
+    Program(String),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) code: i32,
+    pub(super) reason: &'static str,
+    pub(super) message: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) began: Timestamp,
+    pub(super) ended: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    Waiting {
+        reason: &'static str,
+        message: Option<String>,
+        until: Option<Timestamp>,
+    },
+    /// The agent is at it; what was shown before is still shown.
+    Starting,
+    Running {
+        id: String,
+        since: Timestamp,
+        stopping: Option<Duration>,
+    },
+    Ended(End),
+}
+
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) spec: Container,
+    pub(super) role: Role,
+    pub(super) state: State,
+    pub(super) last: Option<End>,
+    pub(super) probes: Probes,
+    /// Runs so far, those that failed to execute included.
+    runs: i32,
+    crashes: u32,
+    pulls: u32,
+}
+
+impl Unit {
+    pub(super) fn new(spec: Container, role: Role) -> Self {
+        let state = State::Waiting { reason: "", message: None, until: None };
+        let probes = Probes::of(&spec);
+        Self { spec, role, state, last: None, probes, runs: 0, crashes: 0, pulls: 0 }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The number of the run that is, or is about to be.
+    pub(super) fn attempt(&self) -> i32 {
+        (self.runs - 1).max(0)
+    }
+
+    pub(super) fn ended(&self) -> Option<&End> {
+        match &self.state {
+            State::Ended(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.state, State::Starting | State::Running { .. })
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.is_running() && self.probes.started()
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        match self.role {
+            Role::Init => self.ended().is_some_and(|end| end.code == 0),
+            Role::Sidecar | Role::Main => self.is_started() && self.probes.ready(),
+        }
+    }
+
+    pub(super) fn lets_next_start(&self) -> bool {
+        match self.role {
+            Role::Init => self.ended().is_some_and(|end| end.code == 0),
+            Role::Sidecar => self.is_started(),
+            Role::Main => true,
+        }
+    }
+
+    /// Whether a run that ended is followed by another.
+    pub(super) fn restarts(&self, policy: Policy) -> bool {
+        let failed = self.ended().is_none_or(|end| end.code != 0);
+        match (self.role, policy) {
+            (Role::Sidecar, _) | (Role::Main, Policy::Always) => true,
+            (Role::Init, Policy::Always) | (Role::Init | Role::Main, Policy::OnFailure) => failed,
+            (Role::Init | Role::Main, Policy::Never) => false,
+        }
+    }
+
+    pub(super) fn wake(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Waiting { until, .. } => until,
+            _ => None,
+        }
+    }
+
+    pub(super) fn run(&mut self, policy: Policy, pod: &str, now: Timestamp, out: &mut Vec<Action>) {
+        if self.ended().is_some() && self.restarts(policy) {
+            self.back_off(pod, now, out);
+        }
+        match self.state {
+            State::Waiting { until: Some(until), .. } if until > now => {}
+            State::Waiting { reason: "ErrImagePull", .. } => self.back_off_pull(now, out),
+            State::Waiting { .. } => {
+                self.state = State::Starting;
+                out.push(Action::Start { container: self.spec.name.clone(), attempt: self.runs });
+            }
+            State::Starting | State::Running { .. } | State::Ended(_) => {}
+        }
+    }
+
+    /// From ended to waiting: at once after the first crash, then 10 s doubling to 5 min.
+    fn back_off(&mut self, pod: &str, now: Timestamp, out: &mut Vec<Action>) {
+        let State::Ended(end) = self.state.clone() else { return };
+        let delay = match self.crashes {
+            0 | 1 => Duration::ZERO,
+            n => (FIRST_DELAY * 2_u32.saturating_pow(n - 2)).min(LONGEST_DELAY),
+        };
+        let until = end.ended.saturating_add(delay).unwrap_or(Timestamp::MAX);
+        self.last = Some(end);
+        if until <= now {
+            self.state = State::Waiting { reason: "", message: None, until: None };
+            return;
+        }
+        let name = &self.spec.name;
+        let seconds = delay.as_secs();
+        let words = format!("back-off {seconds}s restarting failed container={name} pod={pod}");
+        out.push(warning(
+            "BackOff",
+            format!("Back-off restarting failed container {name} in pod {pod}"),
+        ));
+        let (reason, message) = ("CrashLoopBackOff", Some(words));
+        self.state = State::Waiting { reason, message, until: Some(until) };
+    }
+
+    fn back_off_pull(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        let State::Waiting { message, .. } = &self.state else { return };
+        let image = self.spec.image.as_deref().unwrap_or_default();
+        let said = message.as_deref().unwrap_or_default();
+        let words = format!("Back-off pulling image {image:?}: ErrImagePull: {said}");
+        out.push(Action::Event(Notice {
+            warning: false,
+            reason: "BackOff",
+            message: format!("Back-off pulling image {image:?}"),
+        }));
+        out.push(warning("Failed", "Error: ImagePullBackOff".into()));
+        let delay =
+            (FIRST_DELAY * 2_u32.saturating_pow(self.pulls.saturating_sub(1))).min(LONGEST_DELAY);
+        self.state = State::Waiting {
+            reason: "ImagePullBackOff",
+            message: Some(words),
+            until: now.checked_add(delay).ok(),
+        };
+    }
+
+    pub(super) fn started(&mut self, id: String, now: Timestamp) {
+        self.runs += 1;
+        self.pulls = 0;
+        self.probes = Probes::of(&self.spec);
+        self.state = State::Running { id, since: now, stopping: None };
+    }
+
+    pub(super) fn refused(&mut self, failure: StartFailure, now: Timestamp) -> Vec<Action> {
+        let soon = |delay| now.checked_add(delay).ok();
+        let (reason, message, until) = match failure {
+            StartFailure::Program(message) => {
+                self.runs += 1;
+                self.crashes += 1;
+                let event = warning("Failed", format!("Error: {message}"));
+                let (began, ended) = (now, now);
+                let (code, reason, message, id) = (128, "StartError", Some(message), None);
+                self.state = State::Ended(End { code, reason, message, id, began, ended });
+                return vec![event];
+            }
+            StartFailure::Image(message) => {
+                self.pulls += 1;
+                ("ErrImagePull", message, soon(FRESH_PULL_ERROR))
+            }
+            StartFailure::Configuration(message) => {
+                ("CreateContainerConfigError", message, soon(FIRST_DELAY))
+            }
+            StartFailure::Sandbox(message) => ("CreateContainerError", message, soon(FIRST_DELAY)),
+        };
+        let mut events = Vec::new();
+        if reason == "ErrImagePull" {
+            let image = self.spec.image.as_deref().unwrap_or_default();
+            events.push(warning("Failed", format!("Failed to pull image {image:?}: {message}")));
+            events.push(warning("Failed", "Error: ErrImagePull".into()));
+        } else {
+            events.push(warning("Failed", format!("Error: {message}")));
+        }
+        self.state = State::Waiting { reason, message: Some(message), until };
+        events
+    }
+
+    pub(super) fn exited(&mut self, code: i32, message: Option<String>, now: Timestamp) {
+        let State::Running { id, since, .. } = &self.state else { return };
+        let stable = now.duration_since(*since).unsigned_abs() >= STABLE;
+        self.crashes = if stable { 1 } else { self.crashes + 1 };
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        let (id, began) = (Some(id.clone()), *since);
+        self.state = State::Ended(End { code, reason, message, id, began, ended: now });
+    }
+
+    pub(super) fn stop(&mut self, grace: Duration, out: &mut Vec<Action>) {
+        let State::Running { stopping, .. } = &mut self.state else { return };
+        if stopping.is_none() {
+            let message = format!("Stopping container {}", self.spec.name);
+            out.push(Action::Event(Notice { warning: false, reason: "Killing", message }));
+        } else if stopping.is_some_and(|already| already <= grace) {
+            return;
+        }
+        *stopping = Some(grace);
+        out.push(Action::Stop { container: self.spec.name.clone(), grace });
+    }
+
+    /// Tries again at once where a missing piece of configuration was waited for.
+    pub(super) fn poke(&mut self, now: Timestamp) {
+        if let State::Waiting { reason: "CreateContainerConfigError", until, .. } = &mut self.state
+        {
+            *until = Some(now);
+        }
+    }
+}
+
+pub(super) fn warning(reason: &'static str, message: String) -> Action {
+    Action::Event(Notice { warning: true, reason, message })
+}

@@ -1,0 +1,207 @@
+//! `kubectl exec` and `kubectl attach`.
+
+use std::fs::File;
+use std::process::Stdio;
+
+use futures::StreamExt;
+use http::{Request, Response, StatusCode};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::channel::{Incoming, Receiver, Sender, upgrade};
+use super::query::Query;
+use super::{Body, Refusal};
+use crate::node::host::Runs;
+use crate::node::logs::{Options, follow};
+use crate::node::process::Container;
+use crate::node::sandbox::exit_code;
+
+const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const ERROR: u8 = 3;
+const RESIZE: u8 = 4;
+
+fn running(runs: &Runs, name: &str) -> Result<Container, Refusal> {
+    let container = runs.current.as_ref().map(|(container, _)| container.clone());
+    let alive = container.filter(|container| container.exited().is_none());
+    alive.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} is not running")))
+}
+
+pub(super) fn exec<B>(
+    request: Request<B>,
+    runs: &Runs,
+    name: &str,
+    query: &Query,
+) -> Result<Response<Body>, Refusal> {
+    let container = running(runs, name)?;
+    let argv: Vec<String> = query.all("command").map(Into::into).collect();
+    if argv.is_empty() {
+        return Err((StatusCode::BAD_REQUEST, "you must specify a command".into()));
+    }
+    let terminal = query.is_set("tty");
+    let stdin = query.is_set("stdin") || query.is_set("input");
+    upgrade(request, &PROTOCOLS, move |sender, receiver| async move {
+        sender.send(STDOUT, b"").await;
+        let outcome = match container.enter(argv, terminal) {
+            Ok(command) if terminal => in_terminal(command, &sender, receiver).await,
+            Ok(command) => in_pipes(command, stdin, &sender, receiver).await,
+            Err(error) => Err(error),
+        };
+        let status = match outcome {
+            Ok(code) => status(code),
+            Err(error) => json!({
+                "metadata": {}, "status": "Failure", "reason": "InternalError", "code": 500,
+                "message": error.to_string(),
+            }),
+        };
+        sender.send(ERROR, status.to_string().as_bytes()).await;
+    })
+}
+
+/// The end of a command as clients read it.
+fn status(code: i32) -> Value {
+    if code == 0 {
+        return json!({ "metadata": {}, "status": "Success" });
+    }
+    json!({
+        "metadata": {},
+        "status": "Failure",
+        "reason": "NonZeroExitCode",
+        "message": format!("command terminated with non-zero exit code: exit status {code}"),
+        "details": { "causes": [{ "reason": "ExitCode", "message": code.to_string() }] },
+    })
+}
+
+async fn in_pipes(
+    mut command: Command,
+    stdin: bool,
+    sender: &Sender,
+    receiver: Receiver,
+) -> std::io::Result<i32> {
+    command.stdin(if stdin { Stdio::piped() } else { Stdio::null() });
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let input = child.stdin.take();
+    let (Some(out), Some(err)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(std::io::Error::other("the output streams are missing"));
+    };
+    let output = async {
+        tokio::join!(sender.copy(STDOUT, out), sender.copy(STDERR, err));
+    };
+    tokio::select! {
+        biased;
+        code = finish(&mut child, output) => code,
+        // Without a client the command has no use; dropping the child ends it.
+        () = feed(input, receiver) => Ok(128 + 9),
+    }
+}
+
+async fn finish(child: &mut Child, output: impl Future<Output = ()>) -> std::io::Result<i32> {
+    output.await;
+    Ok(exit_code(child.wait().await?))
+}
+
+/// Carries standard input to the command; returns when the client is gone.
+async fn feed(mut input: Option<ChildStdin>, mut receiver: Receiver) {
+    while let Some(incoming) = receiver.next().await {
+        match incoming {
+            Incoming::Data(STDIN, data) => {
+                if let Some(pipe) = &mut input
+                    && pipe.write_all(&data).await.is_err()
+                {
+                    input = None;
+                }
+            }
+            Incoming::Closed(STDIN) => input = None,
+            Incoming::Data(..) | Incoming::Closed(_) => {}
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Size {
+    width: u16,
+    height: u16,
+}
+
+async fn in_terminal(
+    mut command: Command,
+    sender: &Sender,
+    mut receiver: Receiver,
+) -> std::io::Result<i32> {
+    let pty = nix::pty::openpty(None, None)?;
+    let master = File::from(pty.master);
+    let stream = |fd: &std::os::fd::OwnedFd| Ok::<_, std::io::Error>(Stdio::from(fd.try_clone()?));
+    let slave = pty.slave;
+    let mut child =
+        command.stdin(stream(&slave)?).stdout(stream(&slave)?).stderr(stream(&slave)?).spawn()?;
+    // Only the command may hold the terminal, or its end would never be seen.
+    drop(slave);
+    drop(command);
+    let output = tokio::fs::File::from_std(master.try_clone()?);
+    let mut input = tokio::fs::File::from_std(master.try_clone()?);
+    let copied = sender.copy(STDOUT, output);
+    let typed = async {
+        while let Some(incoming) = receiver.next().await {
+            match incoming {
+                Incoming::Data(STDIN, data) => {
+                    if input.write_all(&data).await.is_err() || input.flush().await.is_err() {
+                        return;
+                    }
+                }
+                Incoming::Data(RESIZE, data) => {
+                    if let Ok(Size { width, height }) = serde_json::from_slice(&data) {
+                        let (ws_col, ws_row) = (width, height);
+                        let size = Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+                        // A terminal that cannot be resized still works.
+                        let _ = tcsetwinsize(&master, size);
+                    }
+                }
+                Incoming::Data(..) | Incoming::Closed(_) => {}
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        code = finish(&mut child, copied) => code,
+        () = typed => Ok(128 + 9),
+    }
+}
+
+/// Shows what a running container writes from now on.
+pub(super) fn attach<B>(
+    request: Request<B>,
+    runs: &Runs,
+    name: &str,
+) -> Result<Response<Body>, Refusal> {
+    let container = running(runs, name)?;
+    let log = runs.current.as_ref().map(|(_, log)| log.clone());
+    let log =
+        log.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} has no output")))?;
+    upgrade(request, &PROTOCOLS, move |sender, mut receiver| async move {
+        sender.send(STDOUT, b"").await;
+        let options = Options { tail: Some(0), ..Options::default() };
+        let output = async {
+            let mut lines = std::pin::pin!(follow(log, options));
+            while let Some(Ok(text)) = lines.next().await {
+                if !text.is_empty() && !sender.send(STDOUT, &text).await {
+                    return;
+                }
+            }
+            let code = container.wait().await;
+            sender.send(ERROR, status(code).to_string().as_bytes()).await;
+        };
+        let client = async { while receiver.next().await.is_some() {} };
+        tokio::select! {
+            biased;
+            () = output => {}
+            () = client => {}
+        }
+    })
+}

@@ -1,0 +1,51 @@
+//! `kubectl logs`.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use homeostat_env::Env;
+use http::{Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use jiff::Timestamp;
+
+use super::query::Query;
+use super::{Body, Refusal, full};
+use crate::node::host::Runs;
+use crate::node::logs::{Options, follow, read};
+
+pub(super) async fn answer(
+    env: &Env,
+    runs: &Runs,
+    container: &str,
+    query: &Query,
+) -> Result<Response<Body>, Refusal> {
+    let since_seconds: Option<u64> = query.number("sinceSeconds")?;
+    let since_time: Option<Timestamp> = query.number("sinceTime")?;
+    let ago = |seconds| env.now().checked_sub(Duration::from_secs(seconds)).ok();
+    let options = Options {
+        tail: query.number("tailLines")?,
+        since: since_time.or_else(|| since_seconds.and_then(ago)),
+        timestamps: query.is_set("timestamps"),
+        limit: query.number("limitBytes")?,
+    };
+    let log = if query.is_set("previous") {
+        let missing = || {
+            let words = format!("previous terminated container {container:?} not found");
+            (StatusCode::BAD_REQUEST, words)
+        };
+        runs.previous.clone().ok_or_else(missing)?
+    } else {
+        let waiting =
+            || (StatusCode::BAD_REQUEST, format!("container {container:?} has not started"));
+        runs.current.as_ref().map(|(_, log)| log.clone()).ok_or_else(waiting)?
+    };
+    let body = if query.is_set("follow") {
+        StreamBody::new(follow(log, options).map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
+    } else {
+        let text = read(log.path(), &options).await;
+        full(text.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?)
+    };
+    let response = Response::builder().header("content-type", "text/plain").body(body);
+    response.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}

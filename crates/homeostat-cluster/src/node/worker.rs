@@ -1,0 +1,343 @@
+//! One task per Pod: tells the machine what happens and does what it says.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container as ContainerSpec, Pod};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::container::{self, Running};
+use super::host::{Host, Present};
+use super::machine::{Action, Machine, Notice, ProbeKind, StartFailure};
+use super::prober::Prober;
+
+/// How long to wait before a status is sent again that the API did not take.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What a Pod's task is told.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// The object is new or changed.
+    Pod(Box<Pod>),
+    /// The object is gone: end everything now.
+    Gone,
+    /// A Secret or ConfigMap of the namespace changed.
+    Poke,
+    /// A container was started, or not.
+    Started { name: String, attempt: i32, outcome: Result<Running, StartFailure> },
+    /// A container ended.
+    Exited { name: String, code: i32, words: Option<String> },
+    /// A probe was answered.
+    Probed { name: String, attempt: i32, kind: ProbeKind, answer: Result<(), String> },
+}
+
+pub(super) struct Worker {
+    host: Arc<Host>,
+    machine: Machine,
+    ip: Ipv4Addr,
+    own_ip: bool,
+    messages: mpsc::Receiver<Message>,
+    sender: mpsc::Sender<Message>,
+    running: BTreeMap<String, Live>,
+    tasks: JoinSet<()>,
+    reported: Value,
+    retry: Option<Instant>,
+    gone: bool,
+}
+
+/// A running container and the probes that ask it.
+struct Live {
+    running: Running,
+    started: watch::Sender<bool>,
+    /// Ends with this handle.
+    _probers: JoinSet<()>,
+}
+
+impl Worker {
+    /// Starts the task of a Pod; it ends when the Pod is gone from the API and from the host.
+    pub(super) fn spawn(
+        host: Arc<Host>,
+        pod: Pod,
+        tasks: &mut JoinSet<()>,
+    ) -> mpsc::Sender<Message> {
+        let (sender, messages) = mpsc::channel(64);
+        let worker_sender = sender.clone();
+        tasks.spawn(async move {
+            let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
+            let taken = if host_network { None } else { addresses(&host).take() };
+            let now = host.env.now();
+            let worker = Self {
+                ip: taken.unwrap_or_else(Host::ip),
+                own_ip: taken.is_some(),
+                machine: Machine::new(pod, now),
+                host,
+                messages,
+                sender: worker_sender,
+                running: BTreeMap::new(),
+                tasks: JoinSet::new(),
+                reported: Value::Null,
+                retry: None,
+                gone: false,
+            };
+            worker.run().await;
+        });
+        sender
+    }
+
+    async fn run(mut self) {
+        self.machine.prepared();
+        self.present(|_| {});
+        while !self.gone {
+            let now = self.host.env.now();
+            let actions = self.machine.advance(now);
+            let release = actions.contains(&Action::Release);
+            self.perform(actions);
+            self.report().await;
+            if release && self.release().await {
+                break;
+            }
+            self.wait().await;
+        }
+        self.clean_up().await;
+    }
+
+    /// Waits for the next message or the next time something is due.
+    async fn wait(&mut self) {
+        let env = self.host.env.clone();
+        let due = self.machine.wake().map(|wake| {
+            let wait = wake.duration_since(env.now());
+            env.instant() + Duration::try_from(wait).unwrap_or_default()
+        });
+        let due = due.into_iter().chain(self.retry).min();
+        let timer = async {
+            match due {
+                Some(due) => env.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => match message {
+                Some(message) => self.handle(message),
+                None => self.gone = true,
+            },
+            () = timer => {}
+        }
+        while let Ok(message) = self.messages.try_recv() {
+            self.handle(message);
+        }
+    }
+
+    fn handle(&mut self, message: Message) {
+        let now = self.host.env.now();
+        match message {
+            Message::Pod(pod) => self.machine.update(*pod),
+            Message::Gone => self.gone = true,
+            Message::Poke => {
+                self.machine.poke(now);
+                self.refresh_volumes();
+            }
+            Message::Started { name, attempt, outcome: Ok(running) } => {
+                self.machine.started(&name, running.id.clone(), now);
+                self.adopt(name, attempt, running);
+            }
+            Message::Started { name, outcome: Err(failure), .. } => {
+                let actions = self.machine.refused(&name, failure, now);
+                self.perform(actions);
+            }
+            Message::Exited { name, code, words } => {
+                self.running.remove(&name);
+                self.machine.exited(&name, code, words, now);
+            }
+            Message::Probed { name, attempt, kind, answer } => {
+                let actions = self.machine.probed(&name, attempt, kind, answer);
+                self.perform(actions);
+                if let Some(live) = self.running.get(&name) {
+                    let started = self.machine.is_started(&name);
+                    live.started.send_if_modified(|was| std::mem::replace(was, started) != started);
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Event(notice) => self.host.note(self.machine.pod(), &notice),
+                Action::Start { container, attempt } => self.start(container, attempt),
+                Action::Stop { container, grace } => self.stop(&container, grace),
+                Action::Release => {}
+            }
+        }
+    }
+
+    fn spec(&self, name: &str) -> Option<ContainerSpec> {
+        let spec = self.machine.pod().spec.as_ref()?;
+        let mut all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+        all.find(|container| container.name == name).cloned()
+    }
+
+    fn start(&mut self, name: String, attempt: i32) {
+        let Some(spec) = self.spec(&name) else { return };
+        let (host, pod, ip) = (self.host.clone(), self.machine.pod().clone(), self.ip);
+        let sender = self.sender.clone();
+        self.tasks.spawn(async move {
+            let outcome = container::start(&host, &pod, &spec, attempt, ip).await;
+            // Nobody to tell means that the Pod is gone; the handle ends the container.
+            let _ = sender.send(Message::Started { name, attempt, outcome }).await;
+        });
+    }
+
+    /// Watches over a container that just started.
+    fn adopt(&mut self, name: String, attempt: i32, running: Running) {
+        let Some(spec) = self.spec(&name) else { return };
+        self.present(|present| {
+            let runs = present.containers.entry(name.clone()).or_default();
+            runs.previous = runs.current.take().map(|(_, log)| log);
+            runs.current = Some((running.process.clone(), running.log.clone()));
+        });
+        let (started, watcher) = watch::channel(self.machine.is_started(&name));
+        let mut probers = JoinSet::new();
+        for kind in ProbeKind::ALL {
+            let Some(probe) = kind.of(&spec).cloned() else { continue };
+            let (host, ip) = (self.host.clone(), self.ip);
+            let (container, running) = (spec.clone(), running.clone());
+            let prober = Prober { host, container, running, attempt, ip, kind, probe };
+            probers.spawn(prober.run(watcher.clone(), self.sender.clone()));
+        }
+        let (host, sender, ip) = (self.host.clone(), self.sender.clone(), self.ip);
+        let (pod, watched, container) = (self.machine.pod().clone(), running.clone(), name.clone());
+        self.tasks.spawn(async move {
+            let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.as_ref());
+            if let Some(hook) = hook
+                && let Err(message) = watched.hook(&host, hook, &spec, ip).await
+            {
+                let reason = "FailedPostStartHook";
+                host.note(&pod, &Notice { warning: true, reason, message });
+                watched.kill().await;
+            }
+            let (code, words) = watched.end(&spec).await;
+            // Nobody to tell means that the Pod is gone.
+            let _ = sender.send(Message::Exited { name: container, code, words }).await;
+        });
+        self.running.insert(name, Live { running, started, _probers: probers });
+    }
+
+    fn stop(&mut self, name: &str, grace: Duration) {
+        let (Some(live), Some(spec)) = (self.running.get(name), self.spec(name)) else { return };
+        let (host, running, ip) = (self.host.clone(), live.running.clone(), self.ip);
+        self.tasks.spawn(async move { running.stop(&host, &spec, ip, grace).await });
+    }
+
+    /// Brings the files of Secrets and ConfigMaps up to date in running containers.
+    fn refresh_volumes(&mut self) {
+        if self.running.is_empty() {
+            return;
+        }
+        let (host, pod, ip) = (self.host.clone(), self.machine.pod().clone(), self.ip);
+        self.tasks.spawn(async move {
+            if let Err(problem) = container::refresh(&host, &pod, ip).await {
+                tracing::warn!(%problem, "a volume could not be brought up to date");
+            }
+        });
+    }
+
+    fn names(&self) -> (String, String, String) {
+        let meta = &self.machine.pod().metadata;
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        (text(&meta.namespace), text(&meta.name), text(&meta.uid))
+    }
+
+    fn present(&self, change: impl FnOnce(&mut Present)) {
+        let (namespace, name, uid) = self.names();
+        let new = || Present { uid, ip: self.ip, containers: BTreeMap::new() };
+        self.host.show(&namespace, &name, change, new);
+    }
+
+    fn api(&self) -> Api<Pod> {
+        Api::namespaced(self.host.client.clone(), &self.names().0)
+    }
+
+    /// Sends the status if it is not what was sent last.
+    async fn report(&mut self) {
+        self.retry = None;
+        let ip = self.ip.to_string();
+        let host_ip = Host::ip().to_string();
+        let status = self.machine.status(Some(&ip), &host_ip, self.host.env.now());
+        let Ok(mut status) = serde_json::to_value(status) else { return };
+        if status == self.reported {
+            return;
+        }
+        let sent = status.clone();
+        // A merge patch takes away only what it names.
+        if let Some(fields) = status.as_object_mut() {
+            for field in ["reason", "message"] {
+                fields.entry(field).or_insert(Value::Null);
+            }
+        }
+        let (_, name, uid) = self.names();
+        let patch = json!({ "metadata": { "uid": uid }, "status": status });
+        match self.api().patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
+            Ok(_) => self.reported = sent,
+            Err(kube::Error::Api(refusal)) if refusal.code == 404 || refusal.code == 409 => {
+                // Deleted, or another Pod of the same name: the watch will say so.
+                self.reported = sent;
+            }
+            Err(error) => {
+                tracing::warn!(pod = name, %error, "the status could not be written");
+                self.retry = Some(self.host.env.instant() + RETRY);
+            }
+        }
+    }
+
+    /// Removes the Pod from the API; whether it is gone.
+    async fn release(&mut self) -> bool {
+        let (_, name, uid) = self.names();
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        loop {
+            match self.api().delete(&name, &params).await {
+                // With a finalizer it stays a while; nothing of it runs, and the watch tells its end.
+                Ok(_) => return true,
+                Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => return true,
+                Err(error) => {
+                    tracing::warn!(pod = name, %error, "the Pod could not be removed");
+                    self.host.env.sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn clean_up(mut self) {
+        for live in self.running.values() {
+            live.running.kill().await;
+            live.running.process.wait().await;
+        }
+        self.running.clear();
+        self.tasks.shutdown().await;
+        let (namespace, name, uid) = self.names();
+        self.host.hide(&namespace, &name, &uid);
+        if self.own_ip {
+            addresses(&self.host).release(self.ip);
+        }
+        let directory = self.host.data.join("pods").join(&uid);
+        if let Err(error) = tokio::fs::remove_dir_all(&directory).await
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %directory.display(), %error, "not removed");
+        }
+    }
+}
+
+fn addresses(host: &Host) -> std::sync::MutexGuard<'_, super::address::Addresses> {
+    host.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+}

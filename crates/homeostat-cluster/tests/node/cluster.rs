@@ -1,0 +1,196 @@
+//! One embedded API server with one node agent, for tests.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use homeostat_apiserver::{Server, ServerConfig};
+use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
+use homeostat_env::Env;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+pub(crate) struct Cluster {
+    pub(crate) client: kube::Client,
+    pub(crate) env: Env,
+    pub(crate) agent: RunningAgent,
+    pub(crate) service: NodeService,
+}
+
+/// The status of a condition of a Pod, or the empty string.
+pub(crate) fn condition(pod: &Value, kind: &str) -> String {
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|one| one["type"] == kind);
+    found.and_then(|one| one["status"].as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+impl Cluster {
+    pub(crate) async fn start() -> Self {
+        let env = Env::system();
+        let server = Server::new(ServerConfig::new(env.clone()));
+        let client = kube::Client::new(server, "default");
+        let mut config = AgentConfig::new(client.clone(), env.clone());
+        config.helper = Some(env!("CARGO_BIN_EXE_homeostat-sandbox").into());
+        config.node = Some("the-node".into());
+        let agent = Agent::start(config).await.unwrap();
+        let service = agent.service();
+        Self { client, env, agent, service }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.agent.stop().await;
+    }
+
+    async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, kube::Error> {
+        let bytes = body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(bytes)
+            .unwrap();
+        self.client.request(request).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Value {
+        self.call("POST", path, Some(object)).await.unwrap()
+    }
+
+    /// Makes an object of the core group.
+    pub(crate) async fn create(&self, plural: &str, mut object: Value) -> Value {
+        let path = format!("/api/v1/namespaces/default/{plural}");
+        let kinds = [
+            ("pods", "Pod"),
+            ("secrets", "Secret"),
+            ("configmaps", "ConfigMap"),
+            ("services", "Service"),
+        ];
+        let (_, kind) = kinds.iter().find(|(name, _)| *name == plural).unwrap();
+        object["apiVersion"] = json!("v1");
+        object["kind"] = json!(kind);
+        self.call("POST", &path, Some(&object)).await.unwrap()
+    }
+
+    /// Makes a Pod that is bound to the node.
+    pub(crate) async fn run(&self, name: &str, mut spec: Value) -> Value {
+        spec["nodeName"] = json!("the-node");
+        self.create(
+            "pods",
+            json!({ "metadata": { "name": name, "labels": { "app": name } }, "spec": spec }),
+        )
+        .await
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        let path = format!("/api/v1/namespaces/default/pods/{name}");
+        self.call("DELETE", &path, None).await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Option<Value> {
+        let path = format!("/api/v1/namespaces/default/pods/{name}");
+        match self.call("GET", &path, None).await {
+            Ok(pod) => Some(pod),
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Waits until the Pod is as wanted.
+    pub(crate) async fn until(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = None;
+        let waiting = async {
+            loop {
+                last = self.get(name).await;
+                if let Some(pod) = last.clone().filter(|pod| wanted(pod)) {
+                    return pod;
+                }
+                self.env.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match self.env.timeout(LIMIT, waiting).await {
+            Ok(pod) => pod,
+            Err(_) => panic!("{name} is not as wanted: {:#}", last.unwrap_or_default()["status"]),
+        }
+    }
+
+    pub(crate) async fn until_gone(&self, name: &str) {
+        let waiting = async {
+            while self.get(name).await.is_some() {
+                self.env.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        self.env.timeout(LIMIT, waiting).await.unwrap();
+    }
+
+    pub(crate) async fn logs(&self, name: &str, query: &str) -> String {
+        let path = format!("/containerLogs/default/{name}/main?{query}");
+        let request = http::Request::get(path).body(Empty::<Bytes>::new()).unwrap();
+        let answer = self.service.handle(request).await;
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    pub(crate) async fn until_log(&self, name: &str, text: &str) {
+        let waiting = async {
+            while !self.logs(name, "").await.contains(text) {
+                self.env.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        self.env.timeout(LIMIT, waiting).await.unwrap();
+    }
+
+    /// The body of `GET /` there; `None` when nobody answers.
+    pub(crate) async fn http(&self, address: &str) -> Option<String> {
+        let stream = tokio::net::TcpStream::connect(address).await.ok()?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.ok()?;
+        tokio::spawn(connection);
+        let request = http::Request::get("/").header("host", address);
+        let answer =
+            sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.ok()?;
+        let body = answer.into_body().collect().await.ok()?.to_bytes();
+        String::from_utf8(body.to_vec()).ok()
+    }
+
+    /// Runs a command over a WebSocket; what came on each channel.
+    pub(crate) async fn exec(&self, path: &str, input: &[u8]) -> BTreeMap<u8, String> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = self.service.clone();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let answer = hyper::service::service_fn(move |request| {
+                let service = service.clone();
+                async move { Ok::<_, std::convert::Infallible>(service.handle(request).await) }
+            });
+            let server = hyper::server::conn::http1::Builder::new();
+            server.serve_connection(TokioIo::new(stream), answer).with_upgrades().await.unwrap();
+        });
+        let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
+        let protocol = "v5.channel.k8s.io".parse().unwrap();
+        request.headers_mut().insert("sec-websocket-protocol", protocol);
+        let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        socket.send(Message::Binary([&[0], input].concat().into())).await.unwrap();
+        socket.send(Message::Binary(vec![255, 0].into())).await.unwrap();
+        let mut seen: BTreeMap<u8, String> = BTreeMap::new();
+        while let Some(Ok(Message::Binary(data))) = socket.next().await {
+            let text = String::from_utf8_lossy(&data[1..]).into_owned();
+            seen.entry(data[0]).or_default().push_str(&text);
+        }
+        seen
+    }
+}

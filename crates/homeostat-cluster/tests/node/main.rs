@@ -1,0 +1,254 @@
+//! What the node agent promises, on the embedded API with real processes.
+
+mod cluster;
+
+use cluster::Cluster;
+use serde_json::{Value, json};
+
+fn shell(script: &str) -> Value {
+    json!({ "name": "main", "image": "busybox", "command": ["sh", "-c", script] })
+}
+
+#[tokio::test]
+async fn a_pod_runs_to_its_end_and_says_so() {
+    let cluster = Cluster::start().await;
+    cluster
+        .run(
+            "once",
+            json!({ "restartPolicy": "Never", "containers": [shell("echo hello; exit 3")] }),
+        )
+        .await;
+    let pod = cluster.until("once", |pod| pod["status"]["phase"] == "Failed").await;
+    let state = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!((&state["exitCode"], &state["reason"]), (&json!(3), &json!("Error")));
+    assert_eq!(pod["status"]["hostIP"], "127.0.0.1");
+    assert_eq!(pod["status"]["qosClass"], "BestEffort");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn secrets_and_config_maps_are_environment_and_files() {
+    let cluster = Cluster::start().await;
+    cluster
+        .create("secrets", json!({ "metadata": { "name": "s" }, "data": { "key": "c2VjcmV0" } }))
+        .await;
+    let script = "echo $A-$B; cat /etc/conf/c; echo $POD_IP $NAME > /dev/termination-log";
+    let spec = json!({
+        "restartPolicy": "Never",
+        "volumes": [{ "name": "conf", "configMap": { "name": "m" } }],
+        "containers": [{
+            "name": "main", "image": "busybox", "command": ["sh", "-c", script],
+            "env": [
+                { "name": "A", "valueFrom": { "secretKeyRef": { "name": "s", "key": "key" } } },
+                { "name": "B", "value": "[$(A)]" },
+                { "name": "NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } },
+            ],
+            "volumeMounts": [{ "name": "conf", "mountPath": "/etc/conf" }],
+        }],
+    });
+    cluster.run("configured", spec).await;
+    let waiting = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
+    let pod = cluster
+        .until("configured", |pod| waiting(pod)["reason"] == "CreateContainerConfigError")
+        .await;
+    assert_eq!(waiting(&pod)["message"], "configmap \"m\" not found");
+    // The missing piece arrives, and the Pod goes on at once.
+    cluster
+        .create(
+            "configmaps",
+            json!({ "metadata": { "name": "m" }, "data": { "c": "from a file" } }),
+        )
+        .await;
+    let pod = cluster.until("configured", |pod| pod["status"]["phase"] == "Succeeded").await;
+    let words =
+        pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"].as_str().unwrap();
+    assert_eq!(words.trim(), format!("{} configured", pod["status"]["podIP"].as_str().unwrap()));
+    assert_eq!(cluster.logs("configured", "").await, "secret-[secret]\nfrom a file");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_pod_is_asked_to_stop_and_then_leaves_the_api() {
+    let cluster = Cluster::start().await;
+    let script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done";
+    cluster.run("long", json!({ "containers": [shell(script)] })).await;
+    cluster.until("long", |pod| cluster::condition(pod, "Ready") == "True").await;
+    cluster.until_log("long", "up").await;
+    cluster.delete("long").await;
+    cluster.until_gone("long").await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_image_says_what_to_do() {
+    let cluster = Cluster::start().await;
+    let container = json!({ "name": "main", "image": "nginx:1.27" });
+    cluster.run("web", json!({ "containers": [container] })).await;
+    let waiting = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
+    let pod = cluster.until("web", |pod| waiting(pod)["reason"] == "ErrImagePull").await;
+    assert!(waiting(&pod)["message"].as_str().unwrap().contains("busybox"));
+    cluster.until("web", |pod| waiting(pod)["reason"] == "ImagePullBackOff").await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn init_containers_share_volumes_with_the_rest() {
+    let cluster = Cluster::start().await;
+    let mount = json!([{ "name": "work", "mountPath": "/work/shared" }]);
+    let container = |name: &str, script: &str| json!({ "name": name, "image": "alpine", "command": ["sh", "-c", script], "volumeMounts": mount });
+    let spec = json!({
+        "restartPolicy": "Never",
+        "volumes": [{ "name": "work", "emptyDir": {} }],
+        "initContainers": [container("first", "echo made > /work/shared/file")],
+        "containers": [container("main", "cat /work/shared/file")],
+    });
+    cluster.run("shared", spec).await;
+    cluster.until("shared", |pod| pod["status"]["phase"] == "Succeeded").await;
+    assert_eq!(cluster.logs("shared", "").await, "made\n");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_answers_on_its_address_and_two_pods_share_a_port() {
+    let cluster = Cluster::start().await;
+    let container = |tag: &str| {
+        let probe = json!({ "httpGet": { "port": "http" }, "periodSeconds": 1 });
+        let ports = json!([{ "name": "http", "containerPort": 8080 }]);
+        json!({ "name": "main", "image": format!("homeostat.dev/hello:{tag}"), "ports": ports, "readinessProbe": probe })
+    };
+    let mut endpoints = Vec::new();
+    for name in ["one", "two"] {
+        cluster.run(name, json!({ "containers": [container(name)] })).await;
+        let pod = cluster.until(name, |pod| cluster::condition(pod, "Ready") == "True").await;
+        endpoints.push(
+            json!({ "addresses": [pod["status"]["podIP"]], "conditions": { "ready": true } }),
+        );
+    }
+    let ip = format!("127.111.{}.{}", std::process::id() % 250, std::process::id() / 250 % 250);
+    let spec = json!({ "clusterIP": ip, "clusterIPs": [ip], "ports": [{ "name": "web", "port": 8000, "targetPort": "http" }] });
+    cluster.create("services", json!({ "metadata": { "name": "web" }, "spec": spec })).await;
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": { "name": "web-1", "labels": { "kubernetes.io/service-name": "web" } },
+        "ports": [{ "name": "web", "port": 8080, "protocol": "TCP" }], "endpoints": endpoints,
+    });
+    cluster.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await;
+    let mut seen = std::collections::BTreeSet::new();
+    while seen.len() < 2 {
+        if let Some(answer) = cluster.http(&format!("{ip}:8000")).await {
+            seen.insert(answer);
+        }
+    }
+    assert_eq!(
+        seen.into_iter().collect::<Vec<_>>(),
+        ["hello one from one\n", "hello two from two\n"]
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn postgres_keeps_its_rows_when_the_pod_is_replaced() {
+    if homeostat_cluster::node::image::resolve("postgres:15").is_err() {
+        eprintln!("NOT RUN: no PostgreSQL on this host");
+        return;
+    }
+    let cluster = Cluster::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let spec = json!({
+        "volumes": [{ "name": "data", "hostPath": { "path": data.path() } }],
+        "containers": [{
+            "name": "main", "image": "postgres:15",
+            "env": [
+                { "name": "POSTGRES_USER", "value": "app" },
+                { "name": "POSTGRES_PASSWORD", "value": "it's" },
+                { "name": "POSTGRES_DB", "value": "shop" },
+                { "name": "PGDATA", "value": "/var/lib/postgresql/data/inner" },
+            ],
+            "volumeMounts": [{ "name": "data", "mountPath": "/var/lib/postgresql/data" }],
+            "readinessProbe": { "exec": { "command": ["sh", "-c", "pg_isready -h $POD_IP -U app -d shop"] }, "periodSeconds": 1 },
+        }],
+    });
+    for (query, answer) in
+        [("CREATE TABLE t AS SELECT 42 AS n", "SELECT 1"), ("SELECT n FROM t", "42")]
+    {
+        cluster.run("db", spec.clone()).await;
+        let pod = cluster.until("db", |pod| cluster::condition(pod, "Ready") == "True").await;
+        let host = pod["status"]["podIP"].as_str().unwrap();
+        let psql = tokio::process::Command::new("psql")
+            .args(["-h", host, "-U", "app", "-d", "shop", "-Atc", query])
+            .env("PGPASSWORD", "it's")
+            .output()
+            .await
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&psql.stdout).trim(), answer, "{psql:?}");
+        cluster.delete("db").await;
+        cluster.until_gone("db").await;
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_runs_inside_a_container_with_input_output_and_exit_code() {
+    let cluster = Cluster::start().await;
+    cluster
+        .run("box", json!({ "containers": [shell("echo inside > /file; echo up; sleep 1000")] }))
+        .await;
+    cluster.until_log("box", "up").await;
+    let exec = |command: &str, more: &str| {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(["sh", "-c", command].map(|word| ("command", word)));
+        format!("/exec/default/box/main?{}&stdout=true&stderr=true{more}", query.finish())
+    };
+    let path = exec("cat /file; cat; echo oops >&2; exit 5", "&stdin=true");
+    let mut done = cluster.exec(&path, b"typed\n").await;
+    assert_eq!(done.remove(&1).unwrap(), "inside\ntyped\n");
+    assert_eq!(done.remove(&2).unwrap(), "oops\n");
+    let status: Value = serde_json::from_str(&done.remove(&3).unwrap()).unwrap();
+    assert_eq!(status["details"]["causes"][0], json!({ "reason": "ExitCode", "message": "5" }));
+    let done = cluster.exec(&exec("test -t 0 && tty && stty size", "&tty=true"), b"").await;
+    assert!(done[&1].contains("/dev/pts/"), "{done:?}");
+    assert!(done[&3].contains("Success"), "{done:?}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_container_that_fails_its_liveness_probe_is_restarted() {
+    let cluster = Cluster::start().await;
+    let container = json!({
+        "name": "main", "image": "busybox", "command": ["sh", "-c", "echo run; sleep 1000"],
+        "livenessProbe": { "exec": { "command": ["false"] }, "periodSeconds": 1, "failureThreshold": 1 },
+    });
+    cluster
+        .run("sick", json!({ "terminationGracePeriodSeconds": 1, "containers": [container] }))
+        .await;
+    let pod = cluster
+        .until("sick", |pod| {
+            pod["status"]["containerStatuses"][0]["restartCount"].as_i64() > Some(0)
+        })
+        .await;
+    let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!(last["exitCode"], 143);
+    assert_eq!(cluster.logs("sick", "previous=true").await, "run\n");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_the_agent_ends_every_process_and_removes_its_directory() {
+    let cluster = Cluster::start().await;
+    let script = "trap '' TERM; setsid sleep 1000 & echo up; wait";
+    cluster.run("long", json!({ "containers": [shell(script)] })).await;
+    cluster.until_log("long", "up").await;
+    let ip = cluster.get("long").await.unwrap()["status"]["podIP"].as_str().unwrap().to_owned();
+    let marker = format!("POD_IP={ip}");
+    assert!(processes_with(&marker) > 1);
+    cluster.stop().await;
+    assert_eq!(processes_with(&marker), 0);
+}
+
+fn processes_with(marker: &str) -> usize {
+    let holds = |entry: std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|pair| pair == marker.as_bytes())
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().map(holds).filter(|held| *held).count()
+}
