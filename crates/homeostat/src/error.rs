@@ -85,6 +85,13 @@ impl Error {
     /// The error and its causes in one line, each said once.
     #[must_use]
     pub fn chain(&self) -> String {
+        if let Self::Api(kube::Error::Api(status)) = self {
+            // The client's own words repeat the answer and add its debug form.
+            return match (status.message.as_str(), status.code) {
+                ("", code) => format!("{} ({code})", status.reason),
+                (message, _) => message.to_owned(),
+            };
+        }
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {

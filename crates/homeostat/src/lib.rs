@@ -4,6 +4,25 @@
 //! apiserver ──watch──▶ cache ──changed keys──▶ queue ──▶ controller ──reconcile──▶ writes ──▶ apiserver
 //! ```
 //!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! use homeostat::{Context, Controller, Manager, Outcome, Result};
+//!
+//! /// Keeps an empty secret beside every config map.
+//! async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+//!     let mut secret = Secret::default();
+//!     secret.metadata.name.clone_from(&config.metadata.name);
+//!     ctx.apply(secret).await?; // owned, and left alone when nothing would change
+//!     Ok(Outcome::Done) // the secret's events wake us
+//! }
+//!
+//! # async fn example() -> Result<()> {
+//! Manager::from_env().await?.with(Controller::new(reconcile).owns::<Secret>()).run().await
+//! # }
+//! ```
+//!
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
 //! what passes against the embedded cluster passes against a real one. It never prints, never
 //! reads the clock or randomness except through [`Env`], and never polls.

@@ -63,7 +63,6 @@ impl<K: Object> Context<K> {
             let uid = meta.uid.as_deref().unwrap_or_default();
             self.expect(&kind, &key, uid, crate::cache::Expect::Deleting);
         }
-        self.set_primary(patched);
         Ok(())
     }
 }

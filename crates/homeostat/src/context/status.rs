@@ -38,7 +38,7 @@ impl<K: Object> Context<K> {
         let primary = self.primary();
         let composed = compose(&*primary, wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
-        self.set_primary(self.patch_part::<K>(Some("status"), "status", self.key(), &patch).await?);
+        self.patch_part::<K>(Some("status"), "status", self.key(), &patch).await?;
         Ok(Change::Changed)
     }
 
@@ -47,9 +47,7 @@ impl<K: Object> Context<K> {
     pub(crate) async fn mark(&self, mark: Mark<'_>) -> Result<Option<String>> {
         let Some(patch) = marked(&*self.primary(), mark, self.now())? else { return Ok(None) };
         let patched = self.patch_part::<K>(Some("status"), "status", self.key(), &patch).await?;
-        let revision = patched.meta().resource_version.clone();
-        self.set_primary(patched);
-        Ok(revision)
+        Ok(patched.meta().resource_version.clone())
     }
 
     /// Whether [`Self::mark`] would write.

@@ -1,6 +1,7 @@
 //! Writes to other objects: create, delete, merge patch. Each one is journaled, and later reads
 //! of the same key wait for it.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -118,10 +119,20 @@ impl<K: Object> Context<K> {
             None => path.patch(&key.name, &params, &patch),
         };
         let answer = request::send(self.client(), request).await?;
-        let patched: T = answer.decode(&kind, key)?;
-        self.note_write(verb, &kind, key, Change::Changed);
+        let patched: Arc<T> = Arc::new(answer.decode(&kind, key)?);
+        let cached = self.cache(&kind, key.namespace.as_deref()).and_then(|all| all.entry(key));
+        let cached = cached.map(|entry| entry.header.resource_version.clone());
+        let same = cached.is_some() && cached == patched.meta().resource_version;
+        let change = if same { Change::Unchanged } else { Change::Changed };
+        self.note_write(verb, &kind, key, change);
         self.expect_version(&kind, key, patched.meta());
-        Ok(Arc::new(patched))
+        // The primary's next write is guarded by the version that this one made.
+        if *key == self.run.key
+            && let Ok(primary) = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>()
+        {
+            self.set_primary(primary);
+        }
+        Ok(patched)
     }
 
     /// Later reads wait for that version of the object.

@@ -58,7 +58,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     }
     for definition in definitions {
         let name = definition.metadata.name.clone().unwrap_or_default();
-        let served = env.timeout(ESTABLISH, crd::apply(&client, definition)).await;
+        let served = env.timeout(ESTABLISH, Box::pin(crd::apply(&client, definition))).await;
         served.map_err(|_| {
             Error::transient(format!("{name} was not established within {ESTABLISH:?}"))
         })??;

@@ -63,6 +63,29 @@ fn a_status_is_written_only_when_it_differs_with_generations_and_times_filled_in
 }
 
 #[test]
+fn a_reconcile_may_write_its_object_before_its_status() {
+    on_cluster(async |cluster| {
+        async fn annotate(
+            budget: Arc<PodDisruptionBudget>,
+            context: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            if budget.annotations().is_empty() {
+                let patch = json!({ "metadata": { "annotations": { "seen": "yes" } } });
+                context.merge_patch::<PodDisruptionBudget>(context.key(), &patch).await?;
+            }
+            context.status(BudgetStatus { expected_pods: 1, ..Default::default() }).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&budget("a", 1)).await;
+        let running = cluster.start(Controller::new(annotate)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records)[0], "done");
+        let object = cluster.api::<PodDisruptionBudget>().get("a").await.unwrap();
+        assert_eq!(object.status.unwrap().expected_pods, 1);
+    });
+}
+
+#[test]
 fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_success() {
     on_cluster(async |cluster| {
         async fn judge(
