@@ -123,6 +123,39 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
 }
 
 #[test]
+fn a_status_written_before_a_terminal_error_keeps_degraded_and_settles() {
+    on_cluster(async |cluster| {
+        async fn judge(
+            budget: Arc<PodDisruptionBudget>,
+            context: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            let fine = budget.spec.min_available != Some(0);
+            let ready = condition::new("Ready", fine, "Judged", "");
+            let status = BudgetStatus { conditions: vec![ready], ..Default::default() };
+            context.status(status).await?;
+            if fine { Ok(Outcome::Done) } else { Err(Error::terminal("zero makes no sense")) }
+        }
+        cluster.create(&budget("a", 0)).await;
+        let running = cluster.start(Controller::new(judge)).await;
+        let journal = running.journal();
+        cluster.nothing_more().await;
+        // Once, and once more because its own status changed; then nothing is left to write.
+        assert_eq!(journal.total(), 2, "{journal}");
+        let types = async || {
+            let object = cluster.api::<PodDisruptionBudget>().get("a").await.unwrap();
+            let conditions = object.status.unwrap().conditions;
+            conditions.into_iter().map(|one| (one.type_, one.status)).collect::<Vec<_>>()
+        };
+        let pair = |type_: &str, status: &str| (type_.to_owned(), status.to_owned());
+        assert_eq!(types().await, [pair("Ready", "False"), pair("Degraded", "True")]);
+        cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 1 } })).await;
+        cluster.nothing_more().await;
+        assert_eq!(types().await, [pair("Ready", "True")]);
+        assert!(journal.total() <= 4, "{journal}");
+    });
+}
+
+#[test]
 fn a_finalizer_holds_the_object_until_its_cleanup_has_run() {
     on_cluster(async |cluster| {
         static CLEANED: AtomicUsize = AtomicUsize::new(0);
