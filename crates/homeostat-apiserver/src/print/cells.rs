@@ -395,6 +395,51 @@ pub(super) fn signing_condition(row: &Row<'_>) -> Value {
     json!(parts.join(","))
 }
 
+/// The API writes this one as Go prints it.
+pub(super) fn suspended(row: &Row<'_>) -> Value {
+    match row.object.pointer("/spec/suspend") {
+        Some(Value::Bool(true)) => json!("True"),
+        Some(Value::Bool(false)) => json!("False"),
+        _ => json!("<unset>"),
+    }
+}
+
+pub(super) fn kernel(row: &Row<'_>) -> Value {
+    let version = match str_at(row.object, "/status/nodeInfo/kernelVersion") {
+        "" => "<unknown>",
+        version => version,
+    };
+    match str_at(row.object, "/status/nodeInfo/architecture") {
+        "" => json!(version),
+        architecture => json!(format!("{version} ({architecture})")),
+    }
+}
+
+/// What the autoscaler aims at; what it measures is only known with a metrics server.
+pub(super) fn autoscaler_targets(row: &Row<'_>) -> Value {
+    let metric = |(index, metric): (usize, &Value)| {
+        let target = metric.pointer("/resource/target")?;
+        let current = format!("/status/currentMetrics/{index}/resource/current");
+        let current = row.object.pointer(&current);
+        let of = |value: Option<&Value>, field: &str| value.and_then(|v| v.get(field)).cloned();
+        let (now, wanted) = match of(Some(target), "averageUtilization") {
+            Some(wanted) => (
+                of(current, "averageUtilization").map(|now| format!("{now}%")),
+                format!("{wanted}%"),
+            ),
+            None => (
+                of(current, "averageValue").and_then(|v| v.as_str().map(str::to_owned)),
+                str_at(target, "/averageValue").to_owned(),
+            ),
+        };
+        let now = now.unwrap_or_else(|| "<unknown>".to_owned());
+        Some(format!("{}: {now}/{wanted}", str_at(metric, "/resource/name")))
+    };
+    let metrics = list_at(row.object, "/spec/metrics").iter().enumerate();
+    let all: Vec<String> = metrics.filter_map(metric).collect();
+    json!(join_or_none(&all, ", "))
+}
+
 fn event_times<'a>(row: &Row<'a>) -> (&'a str, &'a str) {
     let at = |pointers: &[&str]| {
         pointers.iter().map(|p| str_at(row.object, p)).find(|t| !t.is_empty()).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! The columns of built-in kinds, as a table. A kind without a row shows its name and when it was
 //! created.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cells::{
     access_modes, age, containers, count, data_count, endpoints, external_ip, images, int, ip_of,
@@ -119,7 +119,7 @@ const NODE: &[Column] = &[
     wide("Internal-IP", |row| ip_of(row, "InternalIP")),
     wide("External-IP", |row| ip_of(row, "ExternalIP")),
     wide("OS-Image", |row| or(string(row, "/status/nodeInfo/osImage"), "<unknown>")),
-    wide("Kernel-Version", |row| or(string(row, "/status/nodeInfo/kernelVersion"), "<unknown>")),
+    wide("Kernel-Version", cells::kernel),
     wide("Container-Runtime", |row| {
         or(string(row, "/status/nodeInfo/containerRuntimeVersion"), "<unknown>")
     }),
@@ -273,7 +273,7 @@ const CRON_JOB: &[Column] = &[
     NAME,
     text("Schedule", |row| string(row, "/spec/schedule")),
     text("Timezone", |row| or(string(row, "/spec/timeZone"), "<none>")),
-    column("Suspend", "boolean", |row| cells::flag(row, "/spec/suspend")),
+    column("Suspend", "boolean", cells::suspended),
     number("Active", |row| count(row, "/status/active")),
     text("Last Schedule", |row| since_or(row, "/status/lastScheduleTime", "<none>")),
     AGE,
@@ -285,8 +285,8 @@ const CRON_JOB: &[Column] = &[
 const AUTOSCALER: &[Column] = &[
     NAME,
     text("Reference", |row| joined(row, "/spec/scaleTargetRef/kind", "/spec/scaleTargetRef/name")),
-    text("Targets", |_| json!("<unknown>")),
-    text("MinPods", |row| int(row, "/spec/minReplicas")),
+    text("Targets", cells::autoscaler_targets),
+    text("MinPods", |row| or(cells::scalar(row, "/spec/minReplicas"), "<unset>")),
     text("MaxPods", |row| int(row, "/spec/maxReplicas")),
     text("Replicas", |row| int(row, "/status/currentReplicas")),
     AGE,
