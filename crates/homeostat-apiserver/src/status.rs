@@ -19,7 +19,7 @@ pub struct Status {
     /// For people.
     pub message: String,
     /// `details`, where there are any.
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     /// `metadata.continue`, only for an expired list that may go on inconsistently.
     pub continue_token: Option<String>,
 }
@@ -39,12 +39,12 @@ impl Status {
             details.insert("group".into(), kind.group.clone().into());
         }
         details.insert("kind".into(), kind.plural.clone().into());
-        self.details = Some(Value::Object(details));
+        self.details = Some(Box::new(Value::Object(details)));
         self
     }
 
     fn with_cause(mut self, reason: &str, message: &str, field: Option<&str>) -> Self {
-        let details = self.details.get_or_insert_with(|| json!({}));
+        let details = self.details.get_or_insert_with(|| Box::new(json!({})));
         let mut cause = json!({"reason": reason, "message": message});
         if let Some(field) = field {
             cause["field"] = field.into();
@@ -68,7 +68,7 @@ impl Status {
     pub fn no_such_resource() -> Self {
         let mut status =
             Self::new(404, "NotFound", "the server could not find the requested resource");
-        status.details = Some(json!({}));
+        status.details = Some(Box::new(json!({})));
         status
     }
 
@@ -135,7 +135,7 @@ impl Status {
         details.insert("causes".into(), causes.into());
         let mut status =
             Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {words}"));
-        status.details = Some(Value::Object(details));
+        status.details = Some(Box::new(Value::Object(details)));
         status
     }
 
@@ -143,7 +143,7 @@ impl Status {
     #[must_use]
     pub fn apply_conflict(message: &str, causes: &[(String, String)]) -> Self {
         let mut status = Self::new(409, "Conflict", message);
-        status.details = Some(json!({}));
+        status.details = Some(Box::new(json!({})));
         for (field, words) in causes {
             status = status.with_cause("FieldManagerConflict", words, Some(field));
         }
@@ -183,7 +183,7 @@ impl Status {
             "MethodNotAllowed",
             "the server does not allow this method on the requested resource",
         );
-        status.details = Some(json!({}));
+        status.details = Some(Box::new(json!({})));
         status
     }
 
@@ -234,7 +234,7 @@ impl Status {
             "Timeout",
             format!("Timeout: Too large resource version: {asked}, current: {current}"),
         );
-        status.details = Some(json!({"retryAfterSeconds": 1}));
+        status.details = Some(Box::new(json!({"retryAfterSeconds": 1})));
         status.with_cause("ResourceVersionTooLarge", "Too large resource version", None)
     }
 
@@ -276,7 +276,7 @@ impl Status {
             object["reason"] = self.reason.into();
         }
         if let Some(details) = &self.details {
-            object["details"] = details.clone();
+            object["details"] = details.as_ref().clone();
         }
         if !success {
             object["code"] = self.code.into();

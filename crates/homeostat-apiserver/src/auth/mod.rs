@@ -12,7 +12,6 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use homeostat_env::Env;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request};
-use serde_json::json;
 
 use crate::status::Status;
 
@@ -83,27 +82,32 @@ fn same(left: &[u8], right: &[u8]) -> bool {
 }
 
 impl Access {
-    /// A kubeconfig for the admin of the server at `url`. JSON is YAML, and every client reads it.
+    /// A kubeconfig for the admin of the server at `url`.
     #[must_use]
     pub fn kubeconfig(&self, url: &str) -> String {
-        let config = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{
-                "name": "homeostat",
-                "cluster": {
-                    "server": url,
-                    "certificate-authority-data": STANDARD.encode(&self.ca_pem),
-                },
-            }],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
-            "contexts": [{
-                "name": "homeostat",
-                "context": {"cluster": "homeostat", "user": "admin", "namespace": "default"},
-            }],
-            "current-context": "homeostat",
-        });
-        serde_saphyr::to_string(&config).unwrap_or_else(|_| config.to_string())
+        let authority = STANDARD.encode(&self.ca_pem);
+        let token = &self.token;
+        format!(
+            "apiVersion: v1
+kind: Config
+clusters:
+- name: homeostat
+  cluster:
+    server: {url}
+    certificate-authority-data: {authority}
+users:
+- name: admin
+  user:
+    token: {token}
+contexts:
+- name: homeostat
+  context:
+    cluster: homeostat
+    user: admin
+    namespace: default
+current-context: homeostat
+"
+        )
     }
 }
 

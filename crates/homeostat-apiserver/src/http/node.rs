@@ -29,11 +29,11 @@ pub trait NodeConnector: Send + Sync {
 /// Whether the path is a node's business.
 pub(crate) fn is_for_node(path: &ResourcePath) -> bool {
     path.group.is_empty()
-        && match (path.plural.as_str(), path.subresource.as_str()) {
-            ("pods", "log" | "exec" | "attach" | "portforward" | "proxy") => true,
-            ("nodes" | "services", "proxy") => true,
-            _ => false,
-        }
+        && matches!(
+            (path.plural.as_str(), path.subresource.as_str()),
+            ("pods", "log" | "exec" | "attach" | "portforward")
+                | ("pods" | "nodes" | "services", "proxy")
+        )
 }
 
 /// Passes the request on.

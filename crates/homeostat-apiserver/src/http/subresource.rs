@@ -63,7 +63,7 @@ impl Call {
         } else {
             ScaleWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
         };
-        let scale = self.registry.set_scale(&self.target, write, &options)?;
+        let scale = self.registry.set_scale(&self.target, &write, &options)?;
         Ok(answer::value(200, &scale, self.accepted.encoding))
     }
 

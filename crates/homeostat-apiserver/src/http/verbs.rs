@@ -171,7 +171,7 @@ impl Call {
             {
                 wait_for(&self.registry, revision).await?;
             }
-            return watch::respond(&self.registry, self.target, &options, events);
+            return watch::respond(&self.registry, &self.target, &options, events);
         }
         if let Freshness::NotOlderThan(revision) | Freshness::Exact(revision) = options.freshness {
             wait_for(&self.registry, revision).await?;

@@ -43,12 +43,12 @@ struct Stream {
 /// Starts a watch.
 pub(crate) fn respond(
     registry: &Arc<Registry>,
-    target: Target,
+    target: &Target,
     options: &ListOptions,
     events: Events,
 ) -> Result<Response<Body>, Status> {
     crate::registry::fields::check(&target.kind, &options.selector)?;
-    let stream = Stream::start(registry, &target, options, events)?;
+    let stream = Stream::start(registry, target, options, events)?;
     let frames = stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         Some((Ok::<_, BoxError>(Frame::data(bytes)), stream))

@@ -6,7 +6,8 @@ use super::options::WriteOptions;
 use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
 use crate::field::FieldError;
-use crate::kinds::Generation;
+use crate::kinds::{Generation, Kind};
+use crate::schema::Type;
 use crate::status::Status;
 use crate::store::{Expect, Key};
 
@@ -117,7 +118,7 @@ impl Writer<'_> {
             metadata::set(object, "generation", 1.into());
         }
         if strategy.status && !hooks::of(&target.kind).keeps_status {
-            let empty = target.kind.custom.is_none().then(|| json!({}));
+            let empty = target.kind.custom.is_none().then(|| empty_status(&target.kind));
             metadata::set_top(object, "status", empty);
         }
     }
@@ -136,11 +137,27 @@ impl Writer<'_> {
             None => {
                 let mut status =
                     Status::new(404, "NotFound", format!("namespaces {namespace:?} not found"));
-                status.details = Some(json!({"name": namespace, "kind": "namespaces"}));
+                status.details = Some(Box::new(json!({"name": namespace, "kind": "namespaces"})));
                 Err(status)
             }
         }
     }
+}
+
+/// The status of an object nobody has looked at yet: zero wherever a number is always shown.
+fn empty_status(kind: &Kind) -> Value {
+    let mut status = json!({});
+    let Some(schema) = kind.schema.root().field("status") else { return status };
+    let node = schema.node();
+    for field in &node.required {
+        if schema.field(field).is_some_and(|field| field.node().ty == Type::Integer) {
+            status[field] = 0.into();
+        }
+    }
+    if node.properties.contains_key("loadBalancer") {
+        status["loadBalancer"] = json!({});
+    }
+    status
 }
 
 /// Makes the object's name and namespace those of the URL, or refuses.
@@ -150,9 +167,9 @@ pub(crate) fn place(target: &Target, object: &mut Value) -> Result<(), Status> {
         if namespace.is_empty() {
             metadata::set(object, "namespace", target.namespace.clone().into());
         } else if namespace != target.namespace {
-            return Err(Status::bad_request(format!(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )));
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
         }
     } else if !namespace.is_empty() {
         metadata::set(object, "namespace", Value::Null);

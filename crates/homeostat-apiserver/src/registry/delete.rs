@@ -85,12 +85,12 @@ impl Writer<'_> {
         let wanted = grace_seconds(kind, &live, options);
         let held = !metadata::finalizers(&object).is_empty() || has_spec_finalizers(kind, &object);
         match metadata::grace(&live) {
-            Some(pending) if metadata::is_deleting(&live) => {
-                // A second delete only ever shortens the wait.
-                if options.grace.is_some() && wanted < pending {
-                    let begun = deletion_time(&live) - SignedDuration::from_secs(pending);
-                    mark(&mut object, begun, wanted);
-                }
+            // A second delete only ever shortens the wait.
+            Some(pending)
+                if metadata::is_deleting(&live) && options.grace.is_some() && wanted < pending =>
+            {
+                let begun = deletion_time(&live) - SignedDuration::from_secs(pending);
+                mark(&mut object, begun, wanted);
             }
             _ if metadata::is_deleting(&live) => {}
             _ if wanted > 0 || held => {

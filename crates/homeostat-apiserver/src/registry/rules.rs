@@ -155,7 +155,7 @@ pub(crate) fn refused(result: Result<Value, PatchError>) -> Result<Value, Status
             422 => {
                 let why = "the server rejected our request due to an error in our request";
                 let mut status = Status::new(422, "Invalid", format!("{why}: {words}"));
-                status.details = Some(json!({}));
+                status.details = Some(Box::new(json!({})));
                 status
             }
             _ => Status::internal(words),

@@ -109,7 +109,7 @@ impl Registry {
     pub(crate) fn set_scale(
         &self,
         target: &Target,
-        write: ScaleWrite,
+        write: &ScaleWrite,
         options: &WriteOptions,
     ) -> Result<Value, Status> {
         let kind = &target.kind;
@@ -118,7 +118,7 @@ impl Registry {
             Update { area: Area::Part("scale"), tracking: Tracking::Update, unconditional: true };
         let written = self.writer().update(target, update, options, |live| {
             let current = view(kind, &places, live);
-            let scale = match &write {
+            let scale = match write {
                 ScaleWrite::Replace(body) => body.value.clone(),
                 ScaleWrite::Patch(Patch::Json(operations)) => {
                     rules::refused(patch::json(&current, operations))?

@@ -88,10 +88,10 @@ impl Registry {
                     "TooManyRequests",
                     "Cannot evict pod as it would violate the pod's disruption budget.",
                 );
-                status.details = Some(json!({"causes": [{
+                status.details = Some(Box::new(json!({"causes": [{
                     "reason": "DisruptionBudget",
                     "message": format!("The disruption budget {} needs more healthy pods", metadata::name(&budget)),
-                }]}));
+                }]})));
                 return Err(status);
             }
         }

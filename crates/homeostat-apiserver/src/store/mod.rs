@@ -4,6 +4,8 @@
 //! before the writer hears of it. It knows neither kinds nor HTTP, and never does IO.
 
 mod state;
+#[cfg(test)]
+mod tests;
 mod watcher;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,8 @@ mod namespaces;
 mod pods;
 mod services;
 mod subresources;
+mod tls;
+mod verbs;
 mod watch;
 
 use std::fmt::Debug;

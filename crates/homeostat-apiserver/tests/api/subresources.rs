@@ -47,3 +47,24 @@ async fn the_admin_may_do_everything() {
     let answer: Value = client().request(request).await.unwrap();
     assert_eq!(answer["status"]["allowed"], true);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_gets_a_selector_that_is_its_own() {
+    let jobs = api(&client(), "batch", "Job");
+    let made = create(
+        &jobs,
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "busybox"}],
+            }}},
+        }),
+    )
+    .await;
+    let uid = made.metadata.uid.unwrap();
+    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    assert_eq!(made.data["spec"]["selector"], selector);
+    let labels = &made.data["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(labels["batch.kubernetes.io/job-name"], "j");
+}

@@ -4,6 +4,7 @@
 //! a row of the table of kinds can say belongs there, not here.
 
 mod definitions;
+mod jobs;
 mod namespaces;
 mod persistentvolumes;
 mod pods;
@@ -44,6 +45,7 @@ const NONE: Hooks = Hooks {
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
+    ("jobs.batch", jobs::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", Hooks { keeps_status: true, ..NONE }),
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),

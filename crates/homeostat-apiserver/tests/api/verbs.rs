@@ -1,23 +1,15 @@
-//! The verbs on the simplest kind, through `kube::Client` and in-process.
-
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt as _;
-use homeostat_apiserver::{Server, ServerConfig};
-use homeostat_env::Env;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use kube::api::{
     Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent,
     WatchParams,
 };
-use kube::{Client, ResourceExt};
 use serde_json::json;
 
-fn client() -> Client {
-    let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
-    Client::new(Server::new(ServerConfig::new(env)), "default")
-}
+use super::client;
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     ConfigMap {
