@@ -30,6 +30,12 @@ impl Area {
         !matches!(self, Self::Status | Self::Part("binding" | "finalize" | "approval"))
     }
 
+    /// Whether the kind's rules for updates apply. A subresource that exists to change what the
+    /// main one may not (a Pod's node, say) checks its own input.
+    fn is_ruled(self) -> bool {
+        matches!(self, Self::Main | Self::Status | Self::Part("scale"))
+    }
+
     /// The name of the subresource, empty for the main one.
     pub(crate) fn subresource(self) -> &'static str {
         match self {
@@ -117,7 +123,9 @@ impl Writer<'_> {
             metadata::set(&mut object, "generation", next.map_or(Value::Null, Value::from));
         }
         refuse_new_finalizers(target, &live, &object)?;
-        rules::validate(kind, &object, Some(&live))?;
+        if update.area.is_ruled() {
+            rules::validate(kind, &object, Some(&live))?;
+        }
         if update.tracking == Tracking::Update {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
         }
