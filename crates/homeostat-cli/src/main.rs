@@ -1,2 +1,45 @@
-//! Placeholder.
-fn main() {}
+//! The `homeostat` binary: an embedded cluster with operators, in one process.
+//!
+//! The only crate with words for people: what it prints and how it fails is decided here.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod demo;
+mod failure;
+mod kubeconfig;
+mod operators;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "homeostat",
+    version,
+    about = "The controller runtime for Rust, with a cluster to run it on"
+)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run an embedded cluster, with operators if asked, until interrupted.
+    Up(up::Up),
+}
+
+fn main() -> ExitCode {
+    // A Pod's processes begin as this very binary, which then becomes something else.
+    homeostat_cluster::node::sandbox::main_if_asked();
+    let Verb::Up(up) = Command::parse().verb;
+    match up.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{:?}", miette::Report::new(failure));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Owners and what they own, as text. Pure: facts in, lines out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// What the tree knows of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    /// `WebApp default/hello`.
+    pub(crate) title: String,
+    pub(crate) uid: String,
+    /// The uid of its controller.
+    pub(crate) owner: Option<String>,
+    /// `Ready`, `2 of 2`, `Running`: one short phrase.
+    pub(crate) state: String,
+    /// Whether it is as it should be.
+    pub(crate) well: bool,
+}
+
+/// One line per object, children below their owner. Objects whose owner is not shown are roots.
+pub(crate) fn lines(facts: &[Fact]) -> Vec<String> {
+    let shown: BTreeSet<&str> = facts.iter().map(|fact| fact.uid.as_str()).collect();
+    let mut children: BTreeMap<Option<&str>, Vec<&Fact>> = BTreeMap::new();
+    for fact in facts {
+        let owner = fact.owner.as_deref().filter(|owner| shown.contains(owner));
+        children.entry(owner).or_default().push(fact);
+    }
+    for siblings in children.values_mut() {
+        siblings.sort_by(|a, b| a.title.cmp(&b.title));
+    }
+    let mut lines = Vec::new();
+    branch(&children, None, "", &mut lines);
+    lines
+}
+
+fn branch(
+    children: &BTreeMap<Option<&str>, Vec<&Fact>>,
+    owner: Option<&str>,
+    indent: &str,
+    lines: &mut Vec<String>,
+) {
+    let siblings = children.get(&owner).map(Vec::as_slice).unwrap_or_default();
+    for (index, fact) in siblings.iter().enumerate() {
+        let last = index + 1 == siblings.len();
+        let (joint, below) = match owner {
+            None => ("", ""),
+            Some(_) if last => ("└─ ", "   "),
+            Some(_) => ("├─ ", "│  "),
+        };
+        let mut line = format!("{indent}{joint}{}", fact.title);
+        let width = line.chars().count();
+        let mark = if fact.well { '●' } else { '○' };
+        let _ = write!(
+            line,
+            "{}{mark} {}",
+            " ".repeat(52_usize.saturating_sub(width).max(1)),
+            fact.state
+        );
+        lines.push(line);
+        branch(children, Some(&fact.uid), &format!("{indent}{below}"), lines);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(title: &str, uid: &str, owner: Option<&str>) -> Fact {
+        Fact {
+            title: title.to_owned(),
+            uid: uid.to_owned(),
+            owner: owner.map(str::to_owned),
+            state: "Ready".to_owned(),
+            well: true,
+        }
+    }
+
+    #[test]
+    fn children_stand_below_their_owner() {
+        let facts = [
+            fact("Pod b", "3", Some("2")),
+            fact("ReplicaSet r", "2", Some("1")),
+            fact("Service s", "4", Some("1")),
+            fact("WebApp w", "1", None),
+        ];
+        let titles: Vec<String> = lines(&facts)
+            .into_iter()
+            .map(|line| line.split('●').next().unwrap_or_default().trim_end().to_owned())
+            .collect();
+        assert_eq!(titles, ["WebApp w", "├─ ReplicaSet r", "│  └─ Pod b", "└─ Service s"]);
+    }
+
+    #[test]
+    fn an_object_whose_owner_is_not_shown_is_a_root() {
+        assert!(lines(&[fact("Pod p", "1", Some("gone"))])[0].starts_with("Pod p"));
+    }
+}

@@ -1,0 +1,171 @@
+//! Follows the cluster and shows it: a redrawn tree on a terminal, a line per change elsewhere.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat::cache::{Caches, Entry, Informer, Scope};
+use homeostat::{Env, Kind};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::tree::{Fact, lines};
+use crate::operators::Operator;
+
+/// Changes come in bursts; a picture a tenth of a second is enough for eyes.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// Shows the objects of the chosen operators and what they own, until dropped.
+pub(crate) async fn watch(client: kube::Client, env: Env, chosen: Vec<Operator>) {
+    let caches = Caches::new(client, env.clone());
+    let changed = Arc::new(Notify::new());
+    let informers: Vec<Informer> = kinds(&chosen)
+        .into_iter()
+        .map(|kind| {
+            let informer = caches.informer(kind, Scope::namespace("default"));
+            let changed = Arc::clone(&changed);
+            informer.on_event(move |_| changed.notify_one());
+            informer.start();
+            informer
+        })
+        .collect();
+    let mut screen = Screen::new();
+    loop {
+        changed.notified().await;
+        env.sleep(FRAME).await;
+        screen.show(&facts(&informers));
+    }
+}
+
+fn kinds(chosen: &[Operator]) -> Vec<Kind> {
+    use homeostat::k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+    use homeostat::k8s_openapi::api::core::v1::{Pod, Secret, Service};
+    let mut kinds: Vec<Kind> = chosen.iter().map(|operator| (operator.kind)()).collect();
+    kinds.extend([
+        Kind::of::<Deployment>(),
+        Kind::of::<ReplicaSet>(),
+        Kind::of::<StatefulSet>(),
+        Kind::of::<Pod>(),
+        Kind::of::<Secret>(),
+        Kind::of::<Service>(),
+    ]);
+    kinds
+}
+
+/// What there is to show: roots of the operators and everything that has an owner.
+fn facts(informers: &[Informer]) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for informer in informers {
+        for entry in informer.entries() {
+            let owner = entry.header.controller().map(|owner| owner.uid.to_string());
+            let ours = informer.kind().group().contains("homeostat.dev")
+                || informer.kind().group().contains("programming-kubernetes");
+            if ours || owner.is_some() {
+                facts.push(fact(informer.kind(), &entry, owner));
+            }
+        }
+    }
+    facts
+}
+
+fn fact(kind: &Kind, entry: &Entry, owner: Option<String>) -> Fact {
+    let object = entry.value().unwrap_or_default();
+    let (state, well) = state(kind.kind(), &object);
+    Fact {
+        title: format!("{} {}", kind.kind(), entry.header.key.name),
+        uid: entry.header.uid.to_string(),
+        owner,
+        state,
+        well,
+    }
+}
+
+/// One short phrase on how an object is, and whether that is well.
+fn state(kind: &str, object: &Value) -> (String, bool) {
+    let text = |pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    if object.pointer("/metadata/deletionTimestamp").is_some() {
+        return ("going".to_owned(), false);
+    }
+    match kind {
+        "Pod" => {
+            let phase = text("/status/phase");
+            let well = phase == "Running" || phase == "Succeeded";
+            (phase, well)
+        }
+        "Service" => {
+            (format!("{}:{}", text("/spec/clusterIP"), number("/spec/ports/0/port")), true)
+        }
+        "Secret" => ("written".to_owned(), true),
+        "Deployment" | "ReplicaSet" | "StatefulSet" => {
+            let (ready, wanted) = (number("/status/readyReplicas"), number("/spec/replicas"));
+            (format!("{ready} of {wanted} ready"), ready == wanted)
+        }
+        _ => ready(object),
+    }
+}
+
+/// The `Ready` condition of a custom resource.
+fn ready(object: &Value) -> (String, bool) {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    let Some(ready) = ready else { return ("new".to_owned(), false) };
+    let message = ready["message"].as_str().unwrap_or_default();
+    (message.to_owned(), ready["status"] == "True")
+}
+
+/// Where the view goes.
+enum Screen {
+    Terminal { all: MultiProgress, rows: Vec<ProgressBar> },
+    Lines { shown: BTreeMap<String, String> },
+}
+
+impl Screen {
+    fn new() -> Self {
+        if std::io::stdout().is_terminal() {
+            Self::Terminal { all: MultiProgress::new(), rows: Vec::new() }
+        } else {
+            Self::Lines { shown: BTreeMap::new() }
+        }
+    }
+
+    fn show(&mut self, facts: &[Fact]) {
+        match self {
+            Self::Terminal { all, rows } => redraw(all, rows, &lines(facts)),
+            Self::Lines { shown } => print_changes(shown, facts),
+        }
+    }
+}
+
+fn redraw(all: &MultiProgress, rows: &mut Vec<ProgressBar>, lines: &[String]) {
+    let style =
+        ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+    while rows.len() < lines.len() {
+        rows.push(all.add(ProgressBar::new_spinner().with_style(style.clone())));
+    }
+    for row in rows.drain(lines.len()..) {
+        all.remove(&row);
+    }
+    for (row, line) in rows.iter().zip(lines) {
+        row.set_message(line.clone());
+        row.tick();
+    }
+}
+
+fn print_changes(shown: &mut BTreeMap<String, String>, facts: &[Fact]) {
+    let now: BTreeMap<String, String> =
+        facts.iter().map(|fact| (fact.title.clone(), fact.state.clone())).collect();
+    for (title, state) in &now {
+        if shown.get(title) != Some(state) {
+            println!("{title}: {state}");
+        }
+    }
+    for title in shown.keys().filter(|title| !now.contains_key(*title)) {
+        println!("{title}: gone");
+    }
+    *shown = now;
+}

@@ -1,0 +1,49 @@
+//! Why `homeostat` could not do what it was asked, and what to do about it.
+
+use std::path::PathBuf;
+
+use miette::Diagnostic;
+
+/// A failure that ends the program with exit code 1.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub(crate) enum Failure {
+    #[error("port {port} is taken")]
+    #[diagnostic(help(
+        "stop what listens there, choose another with --port, or leave --port out to get a free one"
+    ))]
+    PortTaken {
+        port: u16,
+        #[source]
+        source: std::io::Error,
+    },
+
+    #[error("cannot listen on 127.0.0.1:{port}")]
+    #[diagnostic(help("ports below 1024 need privileges; leave --port out to get a free one"))]
+    Listen {
+        port: u16,
+        #[source]
+        source: std::io::Error,
+    },
+
+    #[error("cannot write the kubeconfig to {}", path.display())]
+    #[diagnostic(help("name a file you may write with --kubeconfig FILE"))]
+    Kubeconfig {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+
+    #[error("there is no operator {name:?}")]
+    #[diagnostic(help("choose from: {known}"))]
+    UnknownOperator { name: String, known: String },
+
+    #[error("the home folder is unknown: neither XDG_CONFIG_HOME nor HOME is set")]
+    #[diagnostic(help("name a file with --kubeconfig FILE"))]
+    NoHome,
+
+    #[error("the cluster did not start")]
+    Start(#[source] Box<dyn std::error::Error + Send + Sync>),
+
+    #[error("the cluster did not stop cleanly")]
+    Stop(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

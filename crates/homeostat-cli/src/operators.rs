@@ -1,0 +1,79 @@
+//! The operators that can be run inside the cluster's process, as a table.
+
+use homeostat::{Kind, Manager};
+
+use crate::failure::Failure;
+
+/// An operator: its name on the command line, and how it joins a manager.
+#[derive(Clone, Copy)]
+pub(crate) struct Operator {
+    pub(crate) name: &'static str,
+    pub(crate) kind: fn() -> Kind,
+    pub(crate) join: fn(Manager) -> Manager,
+}
+
+pub(crate) const ALL: [Operator; 4] = [
+    Operator {
+        name: "at",
+        kind: Kind::of::<operator_at::At>,
+        join: |manager| manager.with_crd::<operator_at::At>().with(operator_at::controller()),
+    },
+    Operator {
+        name: "webapp",
+        kind: Kind::of::<operator_webapp::WebApp>,
+        join: |manager| {
+            manager.with_crd::<operator_webapp::WebApp>().with(operator_webapp::controller())
+        },
+    },
+    Operator {
+        name: "database",
+        kind: Kind::of::<operator_database::Database>,
+        join: |manager| {
+            manager.with_crd::<operator_database::Database>().with(operator_database::controller())
+        },
+    },
+    Operator {
+        name: "logical-database",
+        kind: Kind::of::<operator_logical_database::LogicalDatabase>,
+        join: |manager| {
+            manager
+                .with_crd::<operator_logical_database::LogicalDatabase>()
+                .with(operator_logical_database::controller())
+        },
+    },
+];
+
+/// The operators of those names, each once, in the order of the table.
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<Operator>, Failure> {
+    for name in names {
+        if !ALL.iter().any(|operator| operator.name == name) {
+            let known: Vec<&str> = ALL.iter().map(|operator| operator.name).collect();
+            return Err(Failure::UnknownOperator { name: name.clone(), known: known.join(", ") });
+        }
+    }
+    Ok(ALL.into_iter().filter(|operator| names.iter().any(|name| name == operator.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_operator_is_refused_with_the_known_ones() {
+        let error = chosen(&["web".to_owned()]).map(|_| ()).unwrap_err();
+        let Failure::UnknownOperator { name, known } = error else { panic!("{error}") };
+        assert_eq!(
+            (name.as_str(), known.as_str()),
+            ("web", "at, webapp, database, logical-database")
+        );
+    }
+
+    #[test]
+    fn an_operator_named_twice_runs_once() {
+        let chosen = chosen(&["webapp".to_owned(), "at".to_owned(), "webapp".to_owned()]).unwrap();
+        assert_eq!(
+            chosen.iter().map(|operator| operator.name).collect::<Vec<_>>(),
+            ["at", "webapp"]
+        );
+    }
+}

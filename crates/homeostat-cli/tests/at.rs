@@ -1,0 +1,69 @@
+//! The At operator, driven through kubectl only.
+
+mod running;
+
+use jiff::{SignedDuration, Timestamp};
+use running::Up;
+
+fn at(name: &str, due: Timestamp, command: &str) -> String {
+    format!(
+        "apiVersion: cnat.programming-kubernetes.info/v1alpha1\nkind: At\nmetadata: {{name: {name}}}\n\
+         spec: {{schedule: \"{}\", command: \"{command}\"}}\n",
+        due.strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
+}
+
+fn now() -> Timestamp {
+    homeostat_env::Env::system().now()
+}
+
+#[test]
+fn an_at_waits_then_runs_within_a_second_of_its_time_and_is_done() {
+    let up = Up::start(&["--with", "at"]);
+    // The schedule has whole seconds; at least two are left after rounding down.
+    let due = now() + SignedDuration::from_secs(3);
+    up.apply(&at("greeting", due, "echo the time has come"));
+    up.wait_for("at/greeting", ".status.phase", "PENDING");
+    up.wait_for("at/greeting", ".status.phase", "DONE");
+    assert_eq!(up.kubectl(&["logs", "greeting-pod"]), "the time has come\n");
+
+    let started =
+        up.value("pod/greeting-pod", ".status.containerStatuses[0].state.terminated.startedAt");
+    let started: Timestamp = started.parse().unwrap();
+    let due: Timestamp = due.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().parse().unwrap();
+    let late = started.duration_since(due);
+    assert!((0..=1).contains(&late.as_secs()), "started {late} after its time");
+
+    assert_eq!(up.value("pod/greeting-pod", ".metadata.ownerReferences[0].name"), "greeting");
+    assert_eq!(
+        up.value("pod/greeting-pod", ".metadata.labels['app\\.kubernetes\\.io/instance']"),
+        "greeting"
+    );
+    assert_eq!(up.value("at/greeting", ".status.conditions[?(@.type==\"Ready\")].status"), "True");
+}
+
+#[test]
+fn a_schedule_that_is_no_time_degrades_until_it_is_edited() {
+    let up = Up::start(&["--with", "at"]);
+    let wrong =
+        at("broken", now(), "echo mended").replace("schedule: \"2", "schedule: \"not a time 2");
+    up.apply(&wrong);
+    let degraded = "--for=condition=Degraded";
+    up.kubectl(&["wait", "at/broken", degraded, "--timeout=30s"]);
+    up.apply(&at("broken", now(), "echo mended"));
+    up.wait_for("at/broken", ".status.phase", "DONE");
+    assert_eq!(up.kubectl(&["logs", "broken-pod"]), "mended\n");
+}
+
+#[test]
+fn deleting_an_at_leaves_no_pod_and_no_process() {
+    let up = Up::start(&["--with", "at"]);
+    up.apply(&at("endless", now(), "while :; do sleep 1; done"));
+    up.wait_for("at/endless", ".status.phase", "RUNNING");
+    up.wait_for("pod/endless-pod", ".status.phase", "Running");
+    assert!(!up.descendants().is_empty());
+    up.kubectl(&["delete", "at/endless", "--cascade=foreground"]);
+    up.kubectl(&["wait", "--for=delete", "pod/endless-pod", "--timeout=60s"]);
+    assert_eq!(up.kubectl(&["get", "pods,ats", "-o", "name"]), "");
+    running::eventually("no process is left", || up.descendants().is_empty().then_some(()));
+}

@@ -1,0 +1,105 @@
+//! The two database operators with a real PostgreSQL, driven through kubectl and psql only.
+
+mod running;
+
+use running::{Up, eventually, psql};
+
+const DATABASE: &str = "apiVersion: homeostat.dev/v1alpha1\nkind: Database\nmetadata: {name: shop}\n\
+                        spec: {version: '15', storage: 1Gi, replicas: 1, databaseName: shop}\n";
+
+fn logical(policy: &str) -> String {
+    format!(
+        "apiVersion: homeostat.dev/v1alpha1\nkind: LogicalDatabase\nmetadata: {{name: orders}}\n\
+         spec: {{serverSecret: shop-credentials, databaseName: orders, owner: clerk, deletionPolicy: {policy}}}\n"
+    )
+}
+
+fn with_database() -> (Up, String) {
+    let up = Up::start(&["--with", "database,logical-database"]);
+    up.apply(DATABASE);
+    up.kubectl(&["wait", "database/shop", "--for=condition=Ready", "--timeout=120s"]);
+    let uri = up.secret("shop-credentials", "uri");
+    (up, uri)
+}
+
+fn with_logical(policy: &str) -> (Up, String, String) {
+    let (up, administrator) = with_database();
+    up.apply(&logical(policy));
+    up.kubectl(&["wait", "logicaldatabase/orders", "--for=condition=Ready", "--timeout=60s"]);
+    let role = up.secret("orders-credentials", "uri");
+    (up, administrator, role)
+}
+
+#[test]
+fn a_database_answers_on_its_uri_and_keeps_its_rows_when_its_pod_is_deleted() {
+    let (up, uri) = with_database();
+    assert_eq!(eventually("it answers", || psql(&uri, "SELECT 1")), "1");
+    assert_eq!(up.value("database/shop", ".status.ready"), "true");
+    assert_eq!(
+        psql(&uri, "CREATE TABLE t (x int); INSERT INTO t VALUES (42)").as_deref(),
+        Some("")
+    );
+
+    let before = up.value("pod/shop-0", ".metadata.uid");
+    up.kubectl(&["delete", "pod", "shop-0"]);
+    eventually("another pod takes over", || {
+        (up.try_value("pod/shop-0", ".metadata.uid")? != before).then_some(())
+    });
+    up.kubectl(&["wait", "pod/shop-0", "--for=condition=Ready", "--timeout=120s"]);
+    assert_eq!(eventually("it answers again", || psql(&uri, "SELECT x FROM t")), "42");
+}
+
+#[test]
+fn a_role_can_log_in_and_is_made_again_when_somebody_drops_it() {
+    let (up, administrator, role) = with_logical("Delete");
+    assert_eq!(
+        psql(&role, "SELECT current_user || '@' || current_database()").as_deref(),
+        Some("clerk@orders")
+    );
+    assert!(up.value("logicaldatabase/orders", ".status.externalId").ends_with(":5432/orders"));
+
+    psql(&administrator, "DROP DATABASE orders WITH (FORCE)").unwrap();
+    psql(&administrator, "DROP ROLE clerk").unwrap();
+    assert_eq!(
+        eventually("the role can log in again", || psql(&role, "SELECT current_user::text")),
+        "clerk"
+    );
+}
+
+#[test]
+fn deleting_with_policy_delete_removes_database_and_role() {
+    let (up, administrator, _) = with_logical("Delete");
+    up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
+    assert_eq!(
+        psql(&administrator, "SELECT count(*) FROM pg_roles WHERE rolname = 'clerk'").as_deref(),
+        Some("0")
+    );
+    assert_eq!(
+        psql(&administrator, "SELECT count(*) FROM pg_database WHERE datname = 'orders'")
+            .as_deref(),
+        Some("0")
+    );
+}
+
+#[test]
+fn deleting_with_policy_retain_leaves_database_and_role() {
+    let (up, _, role) = with_logical("Retain");
+    up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
+    assert_eq!(psql(&role, "SELECT current_user::text").as_deref(), Some("clerk"));
+}
+
+#[test]
+fn deleting_every_custom_resource_leaves_no_object_and_no_process() {
+    let (up, _, _) = with_logical("Delete");
+    up.kubectl(&["delete", "logicaldatabases,databases", "--all", "--timeout=120s"]);
+    eventually("no object is left", || {
+        let left = up.kubectl(&[
+            "get",
+            "statefulsets,pods,secrets,persistentvolumeclaims,persistentvolumes",
+            "-o",
+            "name",
+        ]);
+        left.is_empty().then_some(())
+    });
+    eventually("no process is left", || up.descendants().is_empty().then_some(()));
+}

@@ -1,0 +1,87 @@
+//! `homeostat up` as a command: how it starts, fails and stops.
+
+mod running;
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use running::{Up, descendants, eventually};
+
+fn refused(arguments: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_homeostat")).arg("up").args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    // Long lines are wrapped for the terminal.
+    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_taken_port_is_refused_with_advice() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let words = refused(&["--port", &port]);
+    assert!(
+        words.contains(&format!("port {port} is taken")) && words.contains("--port"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_unwritable_kubeconfig_is_refused_with_advice() {
+    let words = refused(&["--kubeconfig", "/proc/nothing/kubeconfig"]);
+    assert!(
+        words.contains("cannot write the kubeconfig") && words.contains("--kubeconfig"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_unknown_operator_is_refused_with_the_known_ones() {
+    let words = refused(&["--with", "at,unknown"]);
+    assert!(
+        words.contains("unknown") && words.contains("at, webapp, database, logical-database"),
+        "{words}"
+    );
+}
+
+#[test]
+fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let up = Up::start(&[]);
+        let file = up.kubeconfig.clone();
+        assert!(file.is_file());
+        assert_eq!(up.end(signal), Some(0));
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn a_kill_that_cannot_be_caught_leaves_no_process() {
+    let up = Up::start(&["--with", "webapp"]);
+    up.apply(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: endless}\n\
+         spec: {containers: [{name: c, image: busybox, command: [sh, -c, 'sleep 86399 & sleep 86398']}]}\n",
+    );
+    up.wait_for("pod/endless", ".status.phase", "Running");
+    let below = eventually("its processes run", || {
+        let all = descendants(up.pid());
+        all.iter().any(|process| process.contains("sleep 8639")).then_some(all)
+    });
+    let pids: Vec<i32> =
+        below.iter().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
+    kill(up.pid(), Signal::SIGKILL).unwrap();
+    eventually("they are gone", || {
+        let alive = |pid: &&i32| kill(nix::unistd::Pid::from_raw(**pid), None).is_ok();
+        pids.iter().find(alive).is_none().then_some(())
+    });
+}
+
+#[test]
+fn a_wrong_token_is_refused() {
+    let up = Up::start(&[]);
+    let output = up.try_kubectl(&["get", "namespaces", "--token=wrong"]);
+    assert!(!output.status.success());
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(words.contains("Unauthorized") || words.contains("logged in"), "{words}");
+}
