@@ -13,12 +13,14 @@ mod gc;
 mod job;
 mod namespace;
 pub mod node;
+mod nodelifecycle;
 mod pod;
 mod replicaset;
 mod scheduler;
 mod selector;
 mod serviceaccount;
 mod statefulset;
+mod volume;
 mod write;
 
 use std::path::PathBuf;
@@ -46,6 +48,9 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(job::orphan_controller())
         .with(endpoints::controller())
         .with(scheduler::controller())
+        .with(nodelifecycle::controller())
+        .with(volume::claim_controller(config.volumes.clone()))
+        .with(volume::volume_controller(config.volumes.clone()))
 }
 
 /// A running cluster: every controller, garbage collection, and the end of namespaces.
@@ -65,6 +70,7 @@ impl Cluster {
     /// When the kinds the API serves cannot be found out, or as [`Manager::start`].
     pub async fn start(manager: Manager, config: &ClusterConfig) -> Result<Self> {
         let (client, env) = (manager.client().clone(), manager.env().clone());
+        volume::install_class(&client).await?;
         let running = controllers(manager, config).start().await?;
         let surroundings = gc::Surroundings {
             client,

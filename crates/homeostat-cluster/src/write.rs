@@ -24,20 +24,26 @@ pub(crate) async fn status<K: Object, S: Serialize + PartialEq>(
         return Ok(false);
     }
     let mut status = to_value(new)?;
-    if let (Some(fields), Some(Value::Object(before))) =
-        (status.as_object_mut(), old.map(to_value).transpose()?)
-    {
-        for gone in before.keys() {
-            if !fields.contains_key(gone) {
-                fields.insert(gone.clone(), Value::Null);
-            }
-        }
+    if let Some(before) = old.map(to_value).transpose()? {
+        clear_gone(&before, &mut status);
     }
     metadata.insert("uid".into(), json!(object.meta().uid));
     let body = json!({"metadata": metadata, "status": status});
     match ctx.merge_patch_status::<K>(&Key::of(object), &body).await {
         Err(Error::Api(kube::Error::Api(status))) if status.code == 404 => Ok(false),
         written => written.map(|_| true),
+    }
+}
+
+/// Adds a null for every field of `before` that `after` lacks, at any depth: only so does a merge
+/// patch remove it.
+fn clear_gone(before: &Value, after: &mut Value) {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else { return };
+    for (name, was) in before {
+        match after.get_mut(name) {
+            Some(is) => clear_gone(was, is),
+            None => drop(after.insert(name.clone(), Value::Null)),
+        }
     }
 }
 
@@ -152,4 +158,16 @@ fn to_value(value: &impl Serialize) -> Result<Value> {
 
 fn encode(value: &Value) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(Error::terminal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_cleared_at_any_depth() {
+        let mut after = json!({"a": {"kept": 1}, "list": [{"x": 1}]});
+        clear_gone(&json!({"a": {"kept": 0, "gone": 1}, "b": 2, "list": [{"y": 1}]}), &mut after);
+        assert_eq!(after, json!({"a": {"kept": 1, "gone": null}, "b": null, "list": [{"x": 1}]}));
+    }
 }

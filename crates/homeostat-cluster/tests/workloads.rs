@@ -7,7 +7,9 @@ use homeostat::kube::ResourceExt;
 use homeostat::kube::api::DeleteParams;
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Endpoints, Event, PersistentVolumeClaim, Pod, Service};
+use k8s_openapi::api::core::v1::{
+    Endpoints, Event, PersistentVolume, PersistentVolumeClaim, Pod, Service,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
@@ -323,5 +325,32 @@ fn a_pod_that_fits_nowhere_waits_and_says_why() {
                 all.iter().any(|event| event.reason.as_deref() == Some("FailedScheduling"))
             })
             .await;
+    });
+}
+
+#[test]
+fn a_claim_gets_a_directory_and_gives_it_back() {
+    on_cluster(async |world| {
+        world
+            .create::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": {
+                "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}))
+            .await;
+        let bound = world
+            .until_one::<PersistentVolumeClaim>("data", "a volume", |claim| {
+                claim.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Bound"))
+            })
+            .await;
+        let name = bound.spec.unwrap().volume_name.unwrap();
+        let volumes: homeostat::kube::Api<PersistentVolume> =
+            homeostat::kube::Api::all(world.client.clone());
+        let path = volumes.get(&name).await.unwrap().spec.unwrap().host_path.unwrap().path;
+        assert!(std::path::Path::new(&path).starts_with(world.volumes.path()));
+        std::fs::create_dir_all(&path).unwrap();
+        let api = world.api::<PersistentVolumeClaim>();
+        api.delete("data", &DeleteParams::default()).await.unwrap();
+        world.until_gone::<PersistentVolumeClaim>("data").await;
+        world.nothing_more().await;
+        assert!(volumes.get_opt(&name).await.unwrap().is_none());
+        assert!(!std::path::Path::new(&path).exists());
     });
 }

@@ -2,13 +2,17 @@
 //! replaces a list, by resourceVersion.
 
 use homeostat::cache::Owner;
-use homeostat::{Error, Key, Result};
+use homeostat::{Error, EventType, Key, Result};
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
 
 use super::decide::{self, Action, Standing};
 use super::graph::{Node, ORPHAN, Uid};
 use super::{Monitor, Surroundings};
 use crate::write;
+
+/// Who writes the events.
+const NAME: &str = "garbage-collector-controller";
 
 /// Looks at one object and does what is due. An object the graph no longer has needs nothing.
 pub(super) async fn collect(
@@ -29,6 +33,7 @@ pub(super) async fn collect(
         owners.push((owner.uid, standing));
     }
     let action = decide::decide(&monitor.graph(), &node, &owners);
+    tell_of_misplaced_owners(surroundings, monitor, &node);
     carry_out(surroundings, monitor, &node, action).await
 }
 
@@ -41,6 +46,31 @@ fn look(monitor: &Monitor, uid: &Uid) -> Option<(Node, Vec<(Owner, Standing)>)> 
         .map(|owner| (owner.clone(), decide::standing(&graph, &node, owner)))
         .collect();
     Some((node, seen))
+}
+
+/// Says on the object that an owner reference points into another namespace.
+fn tell_of_misplaced_owners(surroundings: &Surroundings, monitor: &Monitor, node: &Node) {
+    let misplaced = |owner: &&Owner| {
+        let graph = monitor.graph();
+        let there = graph.get(&owner.uid).and_then(|found| found.key.namespace.clone());
+        there.is_some() && there != node.key.namespace
+    };
+    for owner in node.owners.iter().filter(misplaced) {
+        let regarding = ObjectReference {
+            api_version: Some(node.kind.api_version()),
+            kind: Some(node.kind.kind().to_owned()),
+            name: Some(node.key.name.to_string()),
+            namespace: node.key.namespace.as_deref().map(str::to_owned),
+            uid: Some(node.uid.to_string()),
+            ..ObjectReference::default()
+        };
+        let note = format!(
+            "ownerRef {}/{} {} (uid {}) does not exist in the namespace of the object",
+            owner.api_version, owner.kind, owner.name, owner.uid
+        );
+        let recorder = &surroundings.recorder;
+        recorder.record(NAME, regarding, EventType::Warning, "OwnerRefInvalidNamespace", note);
+    }
 }
 
 /// Asks the API about an owner that the graph has not seen.
