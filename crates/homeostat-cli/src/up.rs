@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use homeostat::manager::Running;
 use homeostat::{Env, Manager};
 use homeostat_apiserver::http::{Body, NodeConnector};
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
-use homeostat_cluster::{ClusterConfig, controllers};
+use homeostat_cluster::{Cluster, ClusterConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -91,18 +90,18 @@ impl Up {
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
         println!("ready {}", kubeconfig.path().display());
 
-        let cluster = tokio::select! {
+        let parts = tokio::select! {
             biased;
             () = &mut interrupted => None,
-            started = Cluster::start(&server, &env, root_ca, &chosen) => Some(started?),
+            started = Parts::start(&server, &env, root_ca, &chosen) => Some(started?),
         };
-        if let Some(cluster) = cluster {
+        if let Some(parts) = parts {
             let show = async {
                 if self.demo {
-                    demo::apply(&cluster.client, &env, &chosen)
+                    demo::apply(&parts.client, &env, &chosen)
                         .await
                         .map_err(|error| Failure::Start(error.into()))?;
-                    demo::watch(cluster.client.clone(), env.clone(), chosen.clone()).await;
+                    demo::watch(parts.client.clone(), env.clone(), chosen.clone()).await;
                 }
                 std::future::pending().await
             };
@@ -111,7 +110,7 @@ impl Up {
                 () = &mut interrupted => Ok(()),
                 ended = show => ended,
             };
-            cluster.stop().await?;
+            parts.stop().await?;
             ended?;
         }
         serving.abort();
@@ -143,14 +142,14 @@ async fn listen(port: u16) -> Result<TcpListener, Failure> {
 }
 
 /// The controllers, the operators and the node, at work on one server.
-struct Cluster {
+struct Parts {
     client: kube::Client,
-    running: Running,
+    cluster: Cluster,
     agent: RunningAgent,
     volumes: PathBuf,
 }
 
-impl Cluster {
+impl Parts {
     async fn start(
         server: &Server,
         env: &Env,
@@ -161,21 +160,21 @@ impl Cluster {
         let volumes =
             std::env::temp_dir().join(format!("homeostat-volumes-{:016x}", env.random_u64()));
         let config = ClusterConfig { root_ca, volumes: volumes.clone() };
-        let mut manager =
-            controllers(Manager::new(client.clone(), env.clone()), &config).grace(GRACE);
+        let mut manager = Manager::new(client.clone(), env.clone()).grace(GRACE);
         for operator in chosen {
             manager = (operator.join)(manager);
         }
-        let running = manager.start().await.map_err(|error| Failure::Start(error.into()))?;
+        let cluster =
+            Cluster::start(manager, &config).await.map_err(|error| Failure::Start(error.into()))?;
         let agent = AgentConfig::new(client.clone(), env.clone());
         let agent = Agent::start(agent).await.map_err(|error| Failure::Start(error.into()))?;
         server.connect_nodes(Arc::new(Node(agent.service())));
-        Ok(Self { client, running, agent, volumes })
+        Ok(Self { client, cluster, agent, volumes })
     }
 
     /// Controllers first, so that nobody makes anew what the node ends.
     async fn stop(self) -> Result<(), Failure> {
-        let stopped = self.running.stop().await;
+        let stopped = self.cluster.stop().await;
         self.agent.stop().await;
         let _ = tokio::fs::remove_dir_all(&self.volumes).await;
         stopped.map_err(|error| Failure::Stop(error.into()))

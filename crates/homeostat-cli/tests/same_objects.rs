@@ -10,7 +10,7 @@ use std::time::Duration;
 use homeostat::k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use homeostat::{Context, Controller, Env, Kind, Manager, Outcome, Result};
 use homeostat_apiserver::{Server, ServerConfig};
-use homeostat_cluster::{ClusterConfig, controllers};
+use homeostat_cluster::{Cluster, ClusterConfig};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, ResourceExt};
@@ -64,7 +64,7 @@ fn pretty(object: &Value) -> String {
 async fn scenario(client: &Client, env: &Env) -> BTreeMap<String, Value> {
     let volumes = tempfile::tempdir().unwrap();
     let config = ClusterConfig { volumes: volumes.path().to_owned(), ..ClusterConfig::default() };
-    let manager = controllers(Manager::new(client.clone(), env.clone()), &config)
+    let manager = Manager::new(client.clone(), env.clone())
         .with(Controller::new(run_pod).named("kubelet"))
         .with_crd::<operator_at::At>()
         .with_crd::<operator_webapp::WebApp>()
@@ -74,7 +74,7 @@ async fn scenario(client: &Client, env: &Env) -> BTreeMap<String, Value> {
         .with(operator_webapp::controller())
         .with(operator_database::controller())
         .with(operator_logical_database::controller());
-    let running = manager.start().await.unwrap();
+    let cluster = Cluster::start(manager, &config).await.unwrap();
     let node: Node = object(json!({ "metadata": { "name": "node" } }));
     let nodes: Api<Node> = Api::all(client.clone());
     let _ = nodes.create(&PostParams::default(), &node).await;
@@ -114,8 +114,8 @@ async fn scenario(client: &Client, env: &Env) -> BTreeMap<String, Value> {
         until(env, &api(client, kind, &namespace), name, pointer, &value).await;
     }
     let objects = snapshot(client, &namespace).await;
-    running.stop().await.unwrap();
     namespaces.delete(&namespace, &DeleteParams::default()).await.unwrap();
+    cluster.stop().await.unwrap();
     objects
 }
 
