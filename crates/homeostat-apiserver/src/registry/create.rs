@@ -27,7 +27,8 @@ impl Registry {
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
         rules::check_type(&target.kind, &body.value)?;
-        let object = rules::shape(&target.kind, body, options.validation, &mut warnings)?;
+        let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
+            .map_err(|status| rules::undecodable(&target.kind, status))?;
         let mut written = self.writer().create(target, object, options, Tracking::Update)?;
         warnings.append(&mut written.warnings);
         Ok(Written { warnings, ..written })
@@ -69,11 +70,12 @@ impl Writer<'_> {
         self.admit_namespace(target, &name)?;
         self.prepare(target, &mut object);
         rules::default(kind, &mut object);
-        (hooks::of(kind).create)(self, kind, &mut object)?;
-        rules::validate(kind, &object, None)?;
+        (hooks::of(kind).complete)(&mut object);
         if tracking == Tracking::Update {
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
         }
+        (hooks::of(kind).create)(self, kind, &mut object)?;
+        rules::validate(kind, &object, None)?;
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
             let result = if options.dry_run

@@ -160,13 +160,10 @@ pub(crate) fn revision(text: &str) -> Result<Option<u64>, Status> {
     match text {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
-            let error = FieldError::new(
-                "resourceVersion",
-                Reason::Invalid,
-                text.into(),
-                format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-            );
-            Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error])
+            Status::bad_request(format!(
+                "invalid resource version: resourceVersion: Invalid value: {text:?}: \
+                 strconv.ParseUint: parsing {text:?}: invalid syntax"
+            ))
         }),
     }
 }

@@ -66,6 +66,18 @@ pub(crate) fn shape(
     Ok(value)
 }
 
+/// A whole object that cannot be read names its kind; a patch does not.
+pub(crate) fn undecodable(kind: &Kind, mut status: Status) -> Status {
+    if status.message.starts_with("strict decoding error") {
+        let Kind { kind, version, .. } = kind;
+        status.message = format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: {}",
+            status.message
+        );
+    }
+    status
+}
+
 /// Fills in what the client left to the server.
 pub(crate) fn default(kind: &Kind, object: &mut Value) {
     if kind.custom.is_some() {

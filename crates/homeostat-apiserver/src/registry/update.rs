@@ -72,7 +72,8 @@ impl Registry {
         let mut warnings = Vec::new();
         let kind = &target.kind;
         rules::check_type(kind, &body.value)?;
-        let mut object = rules::shape(kind, body, options.validation, &mut warnings)?;
+        let mut object = rules::shape(kind, body, options.validation, &mut warnings)
+            .map_err(|status| rules::undecodable(kind, status))?;
         place(target, &mut object)?;
         let writer = self.writer();
         let absent = self.store.get(&convert::resource(kind), &target.key()).is_none();
@@ -115,6 +116,11 @@ impl Writer<'_> {
         check_preconditions(target, update, &live, &object)?;
         reset(target, update.area, &live, &mut object);
         rules::default(kind, &mut object);
+        (hooks::of(kind).complete)(&mut object);
+        // Fields belong to those who wrote them, not to whoever caused the server to set them.
+        if update.tracking == Tracking::Update {
+            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
+        }
         if update.area == Area::Main {
             (hooks::of(kind).update)(self, kind, &live, &mut object)?;
         }
@@ -125,9 +131,6 @@ impl Writer<'_> {
         refuse_new_finalizers(target, &live, &object)?;
         if update.area.is_ruled() {
             rules::validate(kind, &object, Some(&live))?;
-        }
-        if update.tracking == Tracking::Update {
-            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
         }
         metadata::copy(&mut object, &live, "resourceVersion");
         rules::settle(&live, &mut object);

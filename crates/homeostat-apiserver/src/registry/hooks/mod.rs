@@ -19,7 +19,9 @@ use crate::status::Status;
 
 /// The hooks of one kind; the default does nothing.
 pub(crate) struct Hooks {
-    /// Completes or refuses a new object.
+    /// Brings what the client wrote into its usual form; the client owns the result.
+    pub(crate) complete: fn(&mut Value),
+    /// Completes or refuses a new object. What is set here belongs to nobody.
     pub(crate) create: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// Completes or refuses an update of the main resource, given the live object.
     pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
@@ -34,6 +36,7 @@ pub(crate) struct Hooks {
 }
 
 const NONE: Hooks = Hooks {
+    complete: |_| {},
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     delete: |_, _, _| Ok(()),

@@ -9,9 +9,11 @@ use crate::status::Status;
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 
 pub(super) const HOOKS: Hooks = Hooks {
-    create: |_, _, object| {
+    complete: |object| {
         let name = metadata::name(object).to_owned();
         metadata::set_label(object, "kubernetes.io/metadata.name", &name);
+    },
+    create: |_, _, object| {
         let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);
         let mut finalizers = finalizers.cloned().unwrap_or_default();
         if !finalizers.contains(&json!("kubernetes")) {
@@ -24,8 +26,6 @@ pub(super) const HOOKS: Hooks = Hooks {
     update: |_, _, live, object| {
         // Finalizers in spec change only through the finalize subresource.
         metadata::set_top(object, "spec", live.get("spec").cloned());
-        let name = metadata::name(live).to_owned();
-        metadata::set_label(object, "kubernetes.io/metadata.name", &name);
         Ok(())
     },
     delete: |_, kind, object| {

@@ -6,17 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Hooks, NONE};
 
-pub(super) const HOOKS: Hooks = Hooks {
-    create: |_, _, object| {
-        encode(object);
-        Ok(())
-    },
-    update: |_, _, _, object| {
-        encode(object);
-        Ok(())
-    },
-    ..NONE
-};
+pub(super) const HOOKS: Hooks = Hooks { complete: encode, ..NONE };
 
 fn encode(secret: &mut Value) {
     let Some(object) = secret.as_object_mut() else { return };
