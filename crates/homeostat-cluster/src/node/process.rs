@@ -167,7 +167,7 @@ impl Container {
     pub async fn signal(&self, number: i32) {
         let mut cord = self.inner.cord.lock().await;
         // The other end is gone exactly when there is nothing left to signal.
-        let _ = send(&mut *cord, &Down::Signal(number)).await;
+        let _ = send(&mut cord, &Down::Signal(number)).await;
     }
 
     /// Waits for the end: the exit code, or 128 plus the signal.

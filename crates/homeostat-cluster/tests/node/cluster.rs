@@ -1,15 +1,18 @@
 //! One embedded API server with one node agent, for tests.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
-use homeostat_apiserver::{Server, ServerConfig};
+use homeostat_apiserver::{Body, NodeConnector, Server, ServerConfig};
 use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
 use homeostat_env::Env;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -21,6 +24,16 @@ pub(crate) struct Cluster {
     pub(crate) env: Env,
     pub(crate) agent: RunningAgent,
     pub(crate) service: NodeService,
+}
+
+/// The one node of the cluster, as the API server reaches it.
+struct Node(NodeService);
+
+impl NodeConnector for Node {
+    fn call(&self, _: &str, request: Request<Body>) -> BoxFuture<'static, Response<Body>> {
+        let service = self.0.clone();
+        Box::pin(async move { service.handle(request).await })
+    }
 }
 
 /// The status of a condition of a Pod, or the empty string.
@@ -36,12 +49,13 @@ impl Cluster {
     pub(crate) async fn start() -> Self {
         let env = Env::system();
         let server = Server::new(ServerConfig::new(env.clone()));
-        let client = kube::Client::new(server, "default");
+        let client = kube::Client::new(server.clone(), "default");
         let mut config = AgentConfig::new(client.clone(), env.clone());
         config.helper = Some(env!("CARGO_BIN_EXE_homeostat-sandbox").into());
         config.node = Some("the-node".into());
-        let agent = Agent::start(config).await.unwrap();
+        let agent = Box::pin(Agent::start(config)).await.unwrap();
         let service = agent.service();
+        server.connect_nodes(Arc::new(Node(service.clone())));
         Self { client, env, agent, service }
     }
 
@@ -135,12 +149,11 @@ impl Cluster {
         self.env.timeout(LIMIT, waiting).await.unwrap();
     }
 
+    /// The log of a Pod, asked for at the API; empty before its container has started.
     pub(crate) async fn logs(&self, name: &str, query: &str) -> String {
-        let path = format!("/containerLogs/default/{name}/main?{query}");
-        let request = http::Request::get(path).body(Empty::<Bytes>::new()).unwrap();
-        let answer = self.service.handle(request).await;
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        String::from_utf8(body.to_vec()).unwrap()
+        let path = format!("/api/v1/namespaces/default/pods/{name}/log?{query}");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.client.request_text(request).await.unwrap_or_default()
     }
 
     pub(crate) async fn until_log(&self, name: &str, text: &str) {

@@ -1,5 +1,7 @@
 //! What the node agent promises, on the embedded API with real processes.
 
+#![allow(clippy::unwrap_used, clippy::large_futures, reason = "tests may")]
+
 mod cluster;
 
 use cluster::Cluster;

@@ -19,10 +19,7 @@ use super::outer::map_ids;
 use super::{Down, Program, Spec, Tier, Up, cord, receive, send};
 
 pub(super) fn main() -> i32 {
-    match run() {
-        Ok(code) => code,
-        Err(_) => 125,
-    }
+    run().unwrap_or(125)
 }
 
 fn run() -> Result<i32> {

@@ -101,9 +101,8 @@ fn sweep() {
             // Gone already is as good.
             let _ = kill(orphan, Signal::SIGKILL);
         }
-        match waitpid(None, None) {
-            Err(Errno::ECHILD) => return,
-            Ok(_) | Err(_) => {}
+        if waitpid(None, None) == Err(Errno::ECHILD) {
+            return;
         }
     }
 }
@@ -189,6 +188,12 @@ pub(super) fn probe() -> i32 {
     let scratch = std::env::temp_dir();
     match isolate(tier).and_then(|()| root::overlay(tier, &scratch).map(drop)) {
         Ok(()) => 0,
-        Err(_) => 1,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "for whoever runs the probe by hand")]
+            {
+                eprintln!("{error}");
+            }
+            1
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The root file system of a container: the host's own, with a private layer for what is written.
 //!
 //! An overlay whose upper layer lies in memory lets a mount point be made anywhere and keeps every
-//! write away from the host, except those into volumes.
+//! write away from the host, except those into volumes. An ordinary user may not overlay a
+//! directory that other file systems are mounted in, so `/` is put together from its entries then.
 
 use std::fs::{self, File};
 use std::io::{Error, Result};
@@ -9,6 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
 use super::{Mount, Spec, Tier};
@@ -20,8 +22,9 @@ const DEVICES: [&str; 7] = ["null", "zero", "full", "random", "urandom", "tty", 
 
 /// Builds the root of `spec` and moves into it.
 pub(super) fn build(spec: &Spec) -> Result<()> {
+    let host_mounts = host_mounts()?;
     let root = overlay(spec.tier, &spec.scratch)?;
-    for host_mount in host_mounts()? {
+    for host_mount in host_mounts {
         let inside = below(&root, &host_mount);
         // A file system of the host that cannot be shown is no reason to refuse the container.
         let _ = bind(&host_mount, &inside, true);
@@ -46,19 +49,50 @@ pub(super) fn overlay(tier: Tier, scratch: &Path) -> Result<PathBuf> {
     // Nothing mounted from here on may be seen by the host.
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     mount(Some("tmpfs"), scratch, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
-    let (upper, work, root) = (scratch.join("upper"), scratch.join("work"), scratch.join("root"));
-    for directory in [&upper, &work, &root] {
-        fs::create_dir(directory)?;
+    let root = scratch.join("root");
+    fs::create_dir(&root)?;
+    if layer(tier, Path::new("/"), scratch, "all", &root).is_ok() {
+        return Ok(root);
     }
-    let own_attributes = if tier == Tier::User { ",userxattr" } else { "" };
-    let options = format!(
-        "lowerdir=/,upperdir={},workdir={}{own_attributes}",
-        upper.display(),
-        work.display()
-    );
-    mount(Some("overlay"), &root, Some("overlay"), MsFlags::empty(), Some(options.as_str()))
+    assemble(tier, scratch, &root)
         .map_err(|error| Error::other(format!("the host's root cannot be overlaid: {error}")))?;
     Ok(root)
+}
+
+/// Shows `lower` at `target` with a private layer, kept under `name`, for what is written.
+fn layer(tier: Tier, lower: &Path, scratch: &Path, name: &str, target: &Path) -> Result<()> {
+    let (upper, work) = (scratch.join("upper").join(name), scratch.join("work").join(name));
+    fs::create_dir_all(&upper)?;
+    fs::create_dir_all(&work)?;
+    // The top of the upper layer is what is seen: it must look like what it covers.
+    fs::set_permissions(&upper, fs::metadata(lower)?.permissions())?;
+    let own_attributes = if tier == Tier::User { ",userxattr" } else { "" };
+    let (lower, upper, work) = (lower.display(), upper.display(), work.display());
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{own_attributes}");
+    let kind = Some("overlay");
+    Ok(mount(kind, target, kind, MsFlags::empty(), Some(options.as_str()))?)
+}
+
+/// Puts `/` together from a layer per entry; what cannot be layered is shown as it is.
+fn assemble(tier: Tier, scratch: &Path, root: &Path) -> Result<()> {
+    for entry in fs::read_dir("/")? {
+        let entry = entry?;
+        let (name, host) = (entry.file_name(), entry.path());
+        let inside = root.join(&name);
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(fs::read_link(&host)?, &inside)?;
+        } else if kind.is_dir() {
+            fs::create_dir(&inside)?;
+            let own = ["proc", "sys", "dev", "run"].iter().any(|own| name == *own);
+            if !own && layer(tier, &host, scratch, &name.to_string_lossy(), &inside).is_err() {
+                recursive_bind(&host, &inside)?;
+            }
+        } else {
+            bind(&host, &inside, false)?;
+        }
+    }
+    Ok(())
 }
 
 /// The mount points of real file systems below `/`, which an overlay of `/` does not show.
@@ -120,10 +154,27 @@ fn bind(source: &Path, target: &Path, read_only: bool) -> Result<()> {
     }
     recursive_bind(source, target)?;
     if read_only {
-        let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        let flags =
+            MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | restrictions(target)?;
         mount(NOTHING, target, NOTHING, flags, NOTHING)?;
     }
     Ok(())
+}
+
+/// What is forbidden on a mount; an ordinary user may not lift it.
+fn restrictions(path: &Path) -> Result<MsFlags> {
+    let now = statvfs(path)?.flags();
+    let pairs = [
+        (FsFlags::ST_NOSUID, MsFlags::MS_NOSUID),
+        (FsFlags::ST_NODEV, MsFlags::MS_NODEV),
+        (FsFlags::ST_NOEXEC, MsFlags::MS_NOEXEC),
+        (FsFlags::ST_NOATIME, MsFlags::MS_NOATIME),
+        (FsFlags::ST_RELATIME, MsFlags::MS_RELATIME),
+    ];
+    Ok(pairs
+        .iter()
+        .filter(|(is, _)| now.contains(*is))
+        .fold(MsFlags::empty(), |all, (_, one)| all | *one))
 }
 
 /// The absolute path `inside`, as a path below `root` that cannot climb out of it.
