@@ -61,15 +61,18 @@ async fn a_volume_is_at_its_path_and_other_writes_stay_inside() {
         return;
     }
     let volume = tempfile::tempdir().unwrap();
-    let script = "echo kept > /some/where/new/file; echo lost > /lost; hostname; ls -d /lost; \
+    let script = "cat /var/lib/new/file; echo kept > /some/where/new/file; echo lost > /lost; hostname; ls -d /lost; \
                   (echo no > /read/only) 2>/dev/null || echo refused";
+    std::fs::write(volume.path().join("file"), "before\n").unwrap();
     let mut spec = spec(&helper, scratch.path(), script);
-    for (target, read_only) in [("/some/where/new", false), ("/read", true)] {
+    for (target, read_only) in
+        [("/some/where/new", false), ("/read", true), ("/var/lib/new", false)]
+    {
         let source = volume.path().to_owned();
         spec.mounts.push(Mount { source, target: target.into(), read_only });
     }
     let started = helper.start(spec).await.unwrap();
-    assert_eq!(output(started).await, ("the-pod\n/lost\nrefused\n".into(), 0));
+    assert_eq!(output(started).await, ("before\nthe-pod\n/lost\nrefused\n".into(), 0));
     assert_eq!(std::fs::read_to_string(volume.path().join("file")).unwrap(), "kept\n");
     assert!(!Path::new("/lost").exists() && !Path::new("/some").exists());
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "mounts are private");

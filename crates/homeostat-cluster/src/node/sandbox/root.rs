@@ -32,11 +32,17 @@ pub(super) fn build(spec: &Spec) -> Result<()> {
     devices(&root)?;
     recursive_bind(Path::new("/proc"), &root.join("proc"))?;
     recursive_bind(Path::new("/sys"), &root.join("sys"))?;
+    // All mount points are made before the first mount: making one may cover what is above it.
     for volume in &spec.mounts {
-        place(&root, volume)?;
+        make_way(&root, volume).map_err(|error| refusal(volume, &error))?;
+    }
+    for volume in &spec.mounts {
+        bind(&volume.source, &below(&root, &volume.target), volume.read_only)
+            .map_err(|error| refusal(volume, &error))?;
     }
     sethostname(&spec.hostname)?;
-    fs::write(root.join("etc/hostname"), format!("{}\n", spec.hostname))?;
+    // Who may not write there has the name from the system call alone.
+    let _ = fs::write(root.join("etc/hostname"), format!("{}\n", spec.hostname));
     chdir(&root)?;
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
@@ -75,6 +81,8 @@ fn layer(tier: Tier, lower: &Path, scratch: &Path, name: &str, target: &Path) ->
 
 /// Puts `/` together from a layer per entry; what cannot be layered is shown as it is.
 fn assemble(tier: Tier, scratch: &Path, root: &Path) -> Result<()> {
+    // Only a mount of its own can become the root.
+    mount(Some("tmpfs"), root, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
     for entry in fs::read_dir("/")? {
         let entry = entry?;
         let (name, host) = (entry.file_name(), entry.path());
@@ -128,14 +136,36 @@ fn devices(root: &Path) -> Result<()> {
     recursive_bind(Path::new("/dev/pts"), &dev.join("pts"))
 }
 
-fn place(root: &Path, volume: &Mount) -> Result<()> {
-    bind(&volume.source, &below(root, &volume.target), volume.read_only).map_err(|error| {
-        Error::other(format!(
-            "volume {} cannot be mounted at {}: {error}",
-            volume.source.display(),
-            volume.target.display()
-        ))
-    })
+fn refusal(volume: &Mount, error: &Error) -> Error {
+    let (source, target) = (volume.source.display(), volume.target.display());
+    Error::other(format!("volume {source} cannot be mounted at {target}: {error}"))
+}
+
+/// Makes the mount point of a volume, where need be in a copy of the directory it belongs in.
+fn make_way(root: &Path, volume: &Mount) -> Result<()> {
+    let target = below(root, &volume.target);
+    if mount_point(&volume.source, &target).is_ok() {
+        return Ok(());
+    }
+    let taken = target.ancestors().find(|above| above.is_dir()).unwrap_or(root);
+    let host = Path::new("/").join(taken.strip_prefix(root).map_err(Error::other)?);
+    mirror(&host, taken)?;
+    mount_point(&volume.source, &target)
+}
+
+/// Covers `inside` with a directory of our own that shows what `host` holds.
+fn mirror(host: &Path, inside: &Path) -> Result<()> {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(host)?.collect::<Result<_>>()?;
+    mount(Some("tmpfs"), inside, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
+    for entry in entries {
+        let shown = inside.join(entry.file_name());
+        if entry.file_type()?.is_symlink() {
+            symlink(fs::read_link(entry.path())?, shown)?;
+        } else {
+            bind(&entry.path(), &shown, false)?;
+        }
+    }
+    Ok(())
 }
 
 fn recursive_bind(source: &Path, target: &Path) -> Result<()> {
@@ -144,19 +174,26 @@ fn recursive_bind(source: &Path, target: &Path) -> Result<()> {
 
 /// Binds `source` to `target`, making the mount point of the right sort when there is none.
 fn bind(source: &Path, target: &Path, read_only: bool) -> Result<()> {
-    if fs::metadata(source)?.is_dir() {
-        fs::create_dir_all(target)?;
-    } else if !target.exists() {
-        if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        File::create(target)?;
-    }
+    mount_point(source, target)?;
     recursive_bind(source, target)?;
     if read_only {
         let flags =
             MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | restrictions(target)?;
         mount(NOTHING, target, NOTHING, flags, NOTHING)?;
+    }
+    Ok(())
+}
+
+/// Makes what `source` can be bound to: a directory for a directory, a file for anything else.
+fn mount_point(source: &Path, target: &Path) -> Result<()> {
+    if fs::metadata(source)?.is_dir() {
+        return fs::create_dir_all(target);
+    }
+    if !target.exists() {
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        File::create(target)?;
     }
     Ok(())
 }
