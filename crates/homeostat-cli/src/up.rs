@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use homeostat::{Env, Manager};
 use homeostat_apiserver::http::{Body, NodeConnector};
-use homeostat_apiserver::{Identity, Server, ServerConfig};
+use homeostat_apiserver::{AddressRange, Identity, Server, ServerConfig};
 use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
 use homeostat_cluster::{Cluster, ClusterConfig};
 use tokio::net::TcpListener;
@@ -23,6 +23,12 @@ use crate::operators::{self, Operator};
 
 /// How long running reconciles may take to finish once asked to stop.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How many ranges there are for Services: 127.96.0.0/16 to 127.126.0.0/16.
+const RANGES: u64 = 31;
+
+/// Any port will do: nobody connects there.
+const RESERVATION_PORT: u16 = 6443;
 
 /// `homeostat up`
 #[derive(clap::Args)]
@@ -77,8 +83,10 @@ impl Up {
             listener.local_addr().map_err(|source| Failure::Listen { port: self.port, source })?;
         let identity =
             Identity::generate(&env, &[]).map_err(|error| Failure::Start(error.into()))?;
+        let range = ServiceRange::reserve(&env).await;
         let mut config = ServerConfig::new(env.clone());
         config.service_account_admission = true;
+        config.service_range = range.addresses;
         let server = Server::new(config);
 
         let path = self.kubeconfig.map_or_else(Kubeconfig::default_path, Ok)?;
@@ -139,6 +147,31 @@ async fn listen(port: u16) -> Result<TcpListener, Failure> {
         std::io::ErrorKind::AddrInUse => Failure::PortTaken { port, source },
         _ => Failure::Listen { port, source },
     })
+}
+
+/// Loopback addresses for Services that no other cluster on this host uses.
+struct ServiceRange {
+    addresses: AddressRange,
+    /// Listening here is what reserves the range; the system gives it back however we end.
+    _reservation: Option<TcpListener>,
+}
+
+impl ServiceRange {
+    /// The first free one of the ranges above those of Pods, beginning anywhere; with none free, one that is shared.
+    async fn reserve(env: &Env) -> Self {
+        let start = env.random_below(RANGES);
+        let octets =
+            (0..RANGES).map(|n| 96 + u8::try_from((start + n) % RANGES).unwrap_or_default());
+        let range = |octet| AddressRange { base: Ipv4Addr::new(127, octet, 0, 0), prefix: 16 };
+        for octet in octets {
+            // The last address of the range, which is never given to a Service.
+            let lock = SocketAddr::from((Ipv4Addr::new(127, octet, 255, 255), RESERVATION_PORT));
+            if let Ok(listener) = TcpListener::bind(lock).await {
+                return Self { addresses: range(octet), _reservation: Some(listener) };
+            }
+        }
+        Self { addresses: range(96), _reservation: None }
+    }
 }
 
 /// The controllers, the operators and the node, at work on one server.

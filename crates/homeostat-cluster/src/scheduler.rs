@@ -1,7 +1,7 @@
 //! The scheduler: gives every Pod that has no node one that suits it.
 //!
 //! [`fit`] is the whole judgement and pure: readiness, `unschedulable`, taints, node selector and
-//! required node affinity. Among the suitable nodes the one with the fewest Pods wins. Resources
+//! required node affinity. A Pod whose volume claims are not bound waits for them. Among the suitable nodes the one with the fewest Pods wins. Resources
 //! are not counted: Pods are processes of one host.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use homeostat::kube::ResourceExt;
 use homeostat::{Context, Controller, EventType, Key, Kind, Outcome, Result};
 use k8s_openapi::api::core::v1::{
-    Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Taint, Toleration,
+    Node, NodeSelectorRequirement, NodeSelectorTerm, PersistentVolumeClaim, Pod, PodSpec, Taint,
+    Toleration,
 };
 use serde_json::{Value, json};
 
@@ -22,11 +23,16 @@ type Waiting = Arc<Mutex<BTreeSet<Key>>>;
 /// The controller.
 pub(crate) fn controller() -> Controller<Pod> {
     let waiting = Waiting::default();
-    let woken = Arc::clone(&waiting);
+    let (woken, claimed) = (Arc::clone(&waiting), Arc::clone(&waiting));
     Controller::new(move |pod, ctx| reconcile(pod, ctx, Arc::clone(&waiting)))
         .named("default-scheduler")
         .watches::<Node>(move |_| {
             woken.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        })
+        .watches::<PersistentVolumeClaim>(move |claim| {
+            let waiting = claimed.lock().unwrap_or_else(PoisonError::into_inner);
+            let same = |key: &&Key| key.namespace.as_deref() == claim.metadata.namespace.as_deref();
+            waiting.iter().filter(same).cloned().collect()
         })
 }
 
@@ -45,8 +51,12 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>, waiting: Waiting) -> Result
     if spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()) {
         return Ok(Outcome::Done);
     }
-    // Noted before looking: a node that comes in between wakes this Pod again.
+    // Noted before looking: a node or a claim that comes in between wakes this Pod again.
     wait(true);
+    if let Some(message) = unbound_claim(spec, &ctx).await? {
+        refuse(&pod, &ctx, &message).await?;
+        return Ok(Outcome::Done);
+    }
     let nodes = ctx.list_in::<Node>(None, "").await?;
     let mut load: BTreeMap<String, usize> = BTreeMap::new();
     for other in ctx.list_in::<Pod>(None, "").await? {
@@ -66,6 +76,20 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>, waiting: Waiting) -> Result
         None => refuse(&pod, &ctx, &explain(spec, &nodes)).await?,
     }
     Ok(Outcome::Done)
+}
+
+/// Why the Pod's volumes keep it waiting, if they do.
+async fn unbound_claim(spec: &PodSpec, ctx: &Context<Pod>) -> Result<Option<String>> {
+    let claims = spec.volumes.iter().flatten().filter_map(|v| v.persistent_volume_claim.as_ref());
+    for name in claims.map(|source| &source.claim_name) {
+        let Some(claim) = ctx.get::<PersistentVolumeClaim>(name).await? else {
+            return Ok(Some(format!("persistentvolumeclaim \"{name}\" not found")));
+        };
+        if claim.status.as_ref().and_then(|s| s.phase.as_deref()) != Some("Bound") {
+            return Ok(Some("pod has unbound immediate PersistentVolumeClaims".into()));
+        }
+    }
+    Ok(None)
 }
 
 async fn bind(pod: &Pod, ctx: &Context<Pod>, node: &str) -> Result<()> {

@@ -30,7 +30,7 @@ async fn route(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<
     match route::parse(request.uri().path()) {
         Route::Resource(path) => resource(shared, path, request).await,
         Route::Health => Ok(answer::text(200, "ok")),
-        Route::Version => Ok(answer::value(200, &version(), Encoding::Json)),
+        Route::Version => Ok(answer::document(200, format!("{:#}", version()), Encoding::Json)),
         Route::Unknown => Ok(answer::text(404, "404 page not found\n")),
         other => discovery::respond(shared, &other, &request),
     }

@@ -14,9 +14,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::{Body, Refusal, full};
 
@@ -100,8 +101,9 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::Receive
             return;
         }
     }
-    // The client may have hung up first.
-    let _ = sink.send(Message::Close(None)).await;
+    // Clients take a close without a code for an accident. They may have hung up first.
+    let goodbye = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    let _ = sink.send(Message::Close(Some(goodbye))).await;
     let _ = sink.flush().await;
 }
 
