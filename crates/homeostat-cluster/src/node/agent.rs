@@ -144,6 +144,12 @@ impl RunningAgent {
         &self.host.node
     }
 
+    /// Where its Pods live on disk.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.host.data
+    }
+
     /// What answers for logs, exec and port-forward.
     #[must_use]
     pub fn service(&self) -> NodeService {
@@ -172,6 +178,10 @@ impl Drop for RunningAgent {
     fn drop(&mut self) {
         self.lease.abort();
         self.follower.abort();
+        if let Some(path) = self.temporary.take() {
+            // Containers may still be ending; `stop` is the way to be sure.
+            let _ = std::fs::remove_dir_all(path);
+        }
     }
 }
 

@@ -243,8 +243,11 @@ async fn stopping_the_agent_ends_every_process_and_removes_its_directory() {
     let ip = cluster.get("long").await.unwrap()["status"]["podIP"].as_str().unwrap().to_owned();
     let marker = format!("POD_IP={ip}");
     assert!(processes_with(&marker) > 1);
+    let data = cluster.agent.data().to_owned();
+    assert!(data.exists());
     cluster.stop().await;
     assert_eq!(processes_with(&marker), 0);
+    assert!(!data.exists());
 }
 
 fn processes_with(marker: &str) -> usize {

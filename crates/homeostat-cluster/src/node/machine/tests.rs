@@ -15,11 +15,13 @@ fn machine(spec: &Value) -> Machine {
 }
 
 fn starts(actions: &[Action]) -> Vec<&str> {
-    let started = |action| match action {
-        &Action::Start { ref container, .. } => Some(container.as_str()),
-        _ => None,
-    };
-    actions.iter().filter_map(started).collect()
+    let mut names = Vec::new();
+    for action in actions {
+        if let Action::Start { container, .. } = action {
+            names.push(container.as_str());
+        }
+    }
+    names
 }
 
 fn waiting(machine: &mut Machine, seconds: i64) -> Option<String> {
