@@ -92,7 +92,13 @@ impl Writer<'_> {
                     }
                     return Ok(Written { object: stored, created: true, warnings: Vec::new() });
                 }
-                Err(status) if !given.is_empty() || attempt == NAME_ATTEMPTS => return Err(status),
+                Err(mut status) if !given.is_empty() || attempt == NAME_ATTEMPTS => {
+                    let taken = self.registry.store.get(&super::convert::resource(kind), &key);
+                    if taken.is_some_and(|taken| metadata::is_deleting(&taken.value())) {
+                        status.message = format!("object is being deleted: {}", status.message);
+                    }
+                    return Err(status);
+                }
                 Err(_) => {
                     name = names::generate(&self.registry.env, &generate_name);
                     metadata::set(&mut object, "name", name.clone().into());

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::create::Tracking;
-use super::options::WriteOptions;
+use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
 use super::{Body, Registry, Target, Written, rules};
+use crate::kinds::Kind;
 use crate::status::Status;
 
 /// A patch, by its media type.
@@ -66,7 +67,9 @@ impl Registry {
             return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
         }
         rules::check_type(kind, &body.value)?;
-        let mut config = rules::shape(kind, body, options.validation, warnings)?;
+        // Ownership is compared on what the client wrote, not on what the server makes of it.
+        let mut config = body.value.clone();
+        rules::shape(kind, body, options.validation, warnings)?;
         super::create::place(target, &mut config)?;
         let writer = self.writer();
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
@@ -82,11 +85,19 @@ impl Registry {
                 return Err(Status::conflict(kind, &target.name, &why));
             }
             let object = rules::applied(&writer, kind, None, &config, options, area)?;
+            let object = shaped(kind, object)?;
             return writer.create(target, object, options, Tracking::Done);
         }
         let update = Update { area, tracking: Tracking::Done, unconditional: true };
         writer.update(target, update, options, |live| {
-            rules::applied(&writer, kind, Some(live), &config, options, area)
+            let object = rules::applied(&writer, kind, Some(live), &config, options, area)?;
+            shaped(kind, object)
         })
     }
+}
+
+/// The merged object in the form its kind is stored in; its warnings were given already.
+fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
+    let body = Body { value, duplicates: Vec::new() };
+    rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new())
 }
