@@ -1,5 +1,11 @@
 //! The API's promises, kept in-process through `kube::Client` on virtual time.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test fails by panicking and builds its objects in place"
+)]
+
 mod apply;
 mod definitions;
 mod deletion;
