@@ -1,8 +1,6 @@
 //! Replays the Tables that kube-apiserver 1.36.4 made: `recorded/tables.json` holds objects with
 //! their columns and cells. Ages depend on when it was recorded and are left out.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its data is not what it must be")]
-
 use homeostat_apiserver::kinds::builtin;
 use homeostat_apiserver::print::{IncludeObject, table};
 use serde_json::{Value, json};
