@@ -47,7 +47,7 @@ pub(super) fn pod(
         volumes.push(Volume {
             persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
                 claim_name: claim_name(set, &volume, ordinal),
-                read_only: Some(false),
+                read_only: None,
             }),
             name: volume,
             ..Volume::default()
