@@ -232,8 +232,10 @@ fn without_account_volume(object: &mut Value) {
     let ours = |item: &Value| item["name"] != "kube-api-access";
     let mut lists = Vec::new();
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        let (volumes, containers): (Vec<_>, Vec<_>) =
-            spec.iter_mut().filter(|(name, _)| *name == "volumes" || *name == "containers").partition(|(name, _)| *name == "volumes");
+        let (volumes, containers): (Vec<_>, Vec<_>) = spec
+            .iter_mut()
+            .filter(|(name, _)| *name == "volumes" || *name == "containers")
+            .partition(|(name, _)| *name == "volumes");
         lists.extend(volumes.into_iter().map(|(_, list)| list));
         for (_, containers) in containers {
             let containers = containers.as_array_mut().into_iter().flatten();
