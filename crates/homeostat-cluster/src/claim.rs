@@ -111,7 +111,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::json;
 
-    fn pod(meta: serde_json::Value) -> Pod {
+    fn pod(meta: &serde_json::Value) -> Pod {
         serde_json::from_value(json!({ "metadata": meta })).unwrap()
     }
 
@@ -123,7 +123,7 @@ mod tests {
             json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": uid,
                 "controller": true}])
         };
-        let say = |meta| decide(&pod(meta), "me", false, &selector);
+        let say = |meta: serde_json::Value| decide(&pod(&meta), "me", false, &selector);
         assert_eq!(
             say(json!({"labels": {"app": "web"}, "ownerReferences": owned_by("me")})),
             Claim::Keep
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(say(json!({"labels": {"app": "web"}})), Claim::Adopt);
         assert_eq!(say(json!({"labels": {"app": "x"}})), Claim::Ignore);
         assert_eq!(
-            decide(&pod(json!({"labels": {"app": "web"}})), "me", true, &selector),
+            decide(&pod(&json!({"labels": {"app": "web"}})), "me", true, &selector),
             Claim::Ignore
         );
     }

@@ -95,12 +95,12 @@ fn protocol(protocol: Option<&str>) -> &str {
     protocol.unwrap_or("TCP")
 }
 
+/// Addresses and Pods, by the index and number of each of the Service's ports.
+type ByPorts<'a> = BTreeMap<Vec<(usize, i32)>, Vec<(&'a str, &'a Pod)>>;
+
 /// The Pods by the numbers the Service's ports have in them; several sets of numbers arise only
 /// when containers give the same port name to different numbers.
-fn by_ports<'a>(
-    spec: &ServiceSpec,
-    pods: &[&'a Pod],
-) -> BTreeMap<Vec<(usize, i32)>, Vec<(&'a str, &'a Pod)>> {
+fn by_ports<'a>(spec: &ServiceSpec, pods: &[&'a Pod]) -> ByPorts<'a> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for pod in pods {
         let Some(address) = address(pod) else { continue };
@@ -178,7 +178,7 @@ fn endpoint(spec: &ServiceSpec, address: &str, pod: &Pod) -> Endpoint {
             serving: Some(serving),
             terminating: Some(terminating),
         }),
-        hostname: hostname(spec, pod),
+        hostname: hostname(pod),
         node_name: pod.spec.as_ref().and_then(|s| s.node_name.clone()),
         target_ref: Some(reference(pod)),
         ..Endpoint::default()
@@ -186,7 +186,7 @@ fn endpoint(spec: &ServiceSpec, address: &str, pod: &Pod) -> Endpoint {
 }
 
 /// A Pod's own name under the Service, when it asks for one.
-fn hostname(_service: &ServiceSpec, pod: &Pod) -> Option<String> {
+fn hostname(pod: &Pod) -> Option<String> {
     let spec = pod.spec.as_ref()?;
     spec.hostname.clone().filter(|_| spec.subdomain.is_some())
 }
@@ -229,7 +229,7 @@ fn subset(
     for (ip, pod) in members {
         let address = EndpointAddress {
             ip: (*ip).to_owned(),
-            hostname: hostname(spec, pod),
+            hostname: hostname(pod),
             node_name: pod.spec.as_ref().and_then(|s| s.node_name.clone()),
             target_ref: Some(reference(pod)),
         };

@@ -355,7 +355,7 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn job(spec: Value, status: &JobStatus) -> Job {
+    fn job(spec: &Value, status: &JobStatus) -> Job {
         let mut job: Job =
             serde_json::from_value(json!({"metadata": {"name": "j"}, "spec": spec})).unwrap();
         job.spec.as_mut().unwrap().template =
@@ -382,7 +382,7 @@ mod tests {
         now: i64,
     ) -> (usize, Option<Timestamp>) {
         loop {
-            let job = job(spec.clone(), status);
+            let job = job(spec, status);
             let snapshot = pods.to_vec();
             let refs: Vec<&Pod> = snapshot.iter().collect();
             let plan = plan(&job, job.spec.as_ref().unwrap(), &refs, at(now));
@@ -431,7 +431,7 @@ mod tests {
         let mut status = JobStatus::default();
         settle(&spec, &mut status, &mut [], 0);
         let running = pod_in("Running", "a", 0);
-        let job = job(spec, &status);
+        let job = job(&spec, &status);
         let plan = plan(&job, job.spec.as_ref().unwrap(), &[&running], at(5));
         assert!(matches!(plan.actions[..], [Action::Delete(_)]));
         assert!(has(&plan.status, "FailureTarget"));

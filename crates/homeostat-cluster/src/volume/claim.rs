@@ -96,12 +96,12 @@ async fn reconcile(
             let note = format!("Successfully provisioned volume {}", volume.name_any());
             ctx.event(EventType::Normal, "ProvisioningSucceeded", note);
         }
-        Some(_) => {}
         None if !name.is_empty() => {
             let note = format!("storageclass.storage.k8s.io \"{name}\" not found");
             ctx.event(EventType::Warning, "ProvisioningFailed", note);
         }
-        None => {}
+        // Another provisioner's class, or a claim that wants no class: somebody else's work.
+        Some(_) | None => {}
     }
     Ok(Outcome::Done)
 }

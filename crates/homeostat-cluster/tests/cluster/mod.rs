@@ -100,8 +100,8 @@ async fn pretend(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
     }
     let number = ctx.env().random_below(250) + 1;
     let status = json!({"status": {
-        "phase": phase, "podIP": format!("127.9.9.{number}"),
-        "podIPs": [{"ip": format!("127.9.9.{number}")}],
+        "phase": phase, "podIP": format!("10.9.9.{number}"),
+        "podIPs": [{"ip": format!("10.9.9.{number}")}],
         "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": now}],
         "containerStatuses": [{"name": spec.containers[0].name, "image": image, "imageID": "",
             "ready": ready == "True", "restartCount": 0, "state": state}],
