@@ -1,5 +1,5 @@
 //! Port-forward over the WebSocket channel protocol: two channels per port, data and error, each
-//! beginning with the port's number.
+//! beginning with the port's number. What speaks SPDY is left to the tunnel.
 
 use std::net::Ipv4Addr;
 
@@ -11,16 +11,25 @@ use tokio::task::JoinSet;
 
 use super::channel::{Incoming, Receiver, Sender, upgrade};
 use super::query::Query;
-use super::{Body, Refusal};
-use crate::node::host::Present;
+use super::{Body, NodeService, Refusal, tunnel};
 
 const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "portforward.k8s.io"];
 
 pub(super) fn answer<B>(
     request: Request<B>,
-    pod: &Present,
+    service: &NodeService,
+    (namespace, name): (&str, &str),
     query: &Query,
 ) -> Result<Response<Body>, Refusal> {
+    let pod = service.pod(namespace, name)?;
+    if tunnel::is_meant(&request) {
+        let still_there = {
+            let (host, uid) = (service.host.clone(), pod.uid);
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            move || host.find(&namespace, &name).filter(|pod| pod.uid == uid).map(|pod| pod.ip)
+        };
+        return tunnel::answer(request, still_there);
+    }
     let lists = query.all("ports").chain(query.all("port"));
     let ports: Result<Vec<u16>, _> =
         lists.flat_map(|list| list.split(',')).map(str::parse).collect();

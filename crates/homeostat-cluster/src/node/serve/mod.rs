@@ -7,7 +7,7 @@
 //! GET /containerLogs/{namespace}/{pod}/{container}?follow&tailLines&sinceTime&…
 //! GET /exec/{namespace}/{pod}/{container}?command=…&stdin&stdout&stderr&tty      (WebSocket)
 //! GET /attach/{namespace}/{pod}/{container}?stdout&stderr                        (WebSocket)
-//! GET /portForward/{namespace}/{pod}?ports=…                                     (WebSocket)
+//! GET /portForward/{namespace}/{pod}?ports=…                           (WebSocket or SPDY/3.1)
 //! ```
 
 mod channel;
@@ -15,6 +15,11 @@ mod exec;
 mod forward;
 mod log;
 mod query;
+mod relay;
+mod spdy;
+mod tunnel;
+mod upgrade;
+mod wire;
 
 use std::sync::Arc;
 
@@ -75,8 +80,7 @@ impl NodeService {
                 exec::attach(request, &runs, container)
             }
             ["portForward", namespace, pod] => {
-                let pod = self.pod(namespace, pod)?;
-                forward::answer(request, &pod, &query)
+                forward::answer(request, self, (namespace, pod), &query)
             }
             _ => Err((StatusCode::NOT_FOUND, "404 page not found".into())),
         }
