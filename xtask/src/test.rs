@@ -17,8 +17,24 @@ pub(crate) struct Test {
     require_oracle: bool,
 }
 
-/// Test targets of this name run twice: on the embedded API and on the real kube-apiserver.
-const ON_BOTH: &str = "any_cluster";
+/// What runs twice, on the embedded API and on the real kube-apiserver: the runtime, the cluster's
+/// controllers, the example. (The operators' objects are compared side by side, in one test.)
+const ON_BOTH: [&str; 14] = [
+    "--package",
+    "homeostat",
+    "--test",
+    "runtime",
+    "--package",
+    "homeostat-cluster",
+    "--test",
+    "garbage",
+    "--test",
+    "workloads",
+    "--package",
+    "raw-controller",
+    "--test",
+    "any_cluster",
+];
 
 impl Test {
     pub(crate) fn run(&self) -> Result<()> {
@@ -47,7 +63,7 @@ impl Test {
             let kubeconfig = oracle.kubeconfig.as_os_str();
             run_with(
                 &cargo,
-                &["test", "--workspace", "--test", ON_BOTH],
+                &[["test"].as_slice(), &ON_BOTH].concat(),
                 &[("HOMEOSTAT_TEST_KUBECONFIG", kubeconfig)],
             )?;
         }

@@ -1,5 +1,7 @@
 //! The At operator, driven through kubectl only.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 mod running;
 
 use jiff::{SignedDuration, Timestamp};

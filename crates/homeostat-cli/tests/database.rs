@@ -1,5 +1,7 @@
 //! The two database operators with a real PostgreSQL, driven through kubectl and psql only.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 mod running;
 
 use running::{Up, eventually, psql};

@@ -1,5 +1,7 @@
 //! Real kubectl, every version at hand, on the embedded cluster.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 mod running;
 
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,7 @@
 //! `homeostat up` as a command: how it starts, fails and stops.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 mod running;
 
 use std::net::TcpListener;

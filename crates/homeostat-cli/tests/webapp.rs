@@ -1,5 +1,7 @@
 //! The WebApp operator, driven through kubectl only.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 mod running;
 
 use running::{Up, eventually, http};

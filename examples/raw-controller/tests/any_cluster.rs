@@ -1,5 +1,7 @@
 //! The hand-written loop, on the embedded API or on the cluster that `HOMEOSTAT_TEST_KUBECONFIG` names.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+
 use homeostat::Env;
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
 use homeostat::k8s_openapi::api::core::v1::Namespace;

@@ -34,7 +34,7 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
     for (kind, change) in changes {
         match change {
             Change::Created => {
-                ctx.event(EventType::Normal, "Created", format!("created the {kind}"))
+                ctx.event(EventType::Normal, "Created", format!("created the {kind}"));
             }
             Change::Changed => ctx.event(
                 EventType::Normal,

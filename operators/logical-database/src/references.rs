@@ -46,7 +46,7 @@ mod tests {
         references.set(&object, old.clone());
         references.set(&object, new.clone());
         assert!(references.to(&old).is_empty());
-        assert_eq!(references.to(&new), [object.clone()]);
+        assert_eq!(references.to(&new), vec![object.clone()]);
         references.forget(&object);
         assert!(references.to(&new).is_empty());
     }

@@ -1,3 +1,5 @@
+//! What the store promises, kept without a server around it.
+
 use serde_json::json;
 
 use super::{Draft, Expect, Key, Range, Store, StoreError};

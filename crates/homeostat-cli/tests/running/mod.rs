@@ -1,6 +1,8 @@
 //! A running `homeostat up`, driven from outside as a user would: by its output, signals and kubectl.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on may panic")]
+#![allow(clippy::disallowed_methods, reason = "it waits for other processes, in real time")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
