@@ -42,14 +42,14 @@ impl Memory {
     /// somebody else's after all.
     #[must_use]
     pub(crate) fn end_own_step(&mut self, to: Option<String>) -> Option<Trigger> {
+        let Some(to) = to else {
+            // Not made, as far as we know: no later event may be taken for ours.
+            return self.own_step.take()?.held.map(|(_, trigger)| trigger);
+        };
         let step = self.own_step.as_mut()?;
-        step.to = to;
-        let (reached, trigger) = step.held.take()?;
-        let ours = step.to.as_ref() == Some(&reached);
-        if step.to.is_none() {
-            self.own_step = None;
-        }
-        (!ours).then_some(trigger)
+        let held = step.held.take().filter(|(reached, _)| *reached != to);
+        step.to = Some(to);
+        held.map(|(_, trigger)| trigger)
     }
 
     /// Takes a primary's event in and gives it back unless the runtime caused it.
@@ -109,4 +109,37 @@ impl Memories {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(to: Option<&str>, before: Option<&str>) -> (Memory, Option<Trigger>) {
+        let mut memory = Memory::default();
+        memory.begin_own_step("1".to_owned());
+        if let Some(reached) = before {
+            assert_eq!(memory.filter_own_step("1", reached, Trigger::Timer), None, "held");
+        }
+        let held = memory.end_own_step(to.map(str::to_owned));
+        (memory, held)
+    }
+
+    #[test]
+    fn only_the_event_of_our_own_write_is_left_out() {
+        let (mut ours, held) = memory(Some("2"), None);
+        assert_eq!(held, None);
+        assert_eq!(ours.filter_own_step("1", "2", Trigger::Timer), None);
+        assert_eq!(ours.filter_own_step("1", "3", Trigger::Timer), Some(Trigger::Timer));
+        assert_eq!(memory(Some("2"), Some("2")).1, None);
+        assert_eq!(memory(Some("2"), Some("3")).1, Some(Trigger::Timer));
+    }
+
+    #[test]
+    fn a_change_that_made_our_write_fail_still_wakes_the_key() {
+        assert_eq!(memory(None, Some("2")).1, Some(Trigger::Timer), "it came before the answer");
+        let (mut after, held) = memory(None, None);
+        assert_eq!(held, None);
+        assert_eq!(after.filter_own_step("1", "2", Trigger::Timer), Some(Trigger::Timer));
+    }
 }

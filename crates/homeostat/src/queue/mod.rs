@@ -41,6 +41,9 @@ pub use machine::{Item, Machine, Priority};
 
 use crate::trigger::Trigger;
 
+/// No sleep is longer: a clock cannot add any duration to any instant.
+const LONGEST_SLEEP: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// A shared work queue; clones are handles on the same one.
 pub struct Queue<T> {
     shared: Arc<Shared<T>>,
@@ -101,7 +104,10 @@ impl<T: Ord + Clone> Queue<T> {
             };
             let due = async {
                 match next_due {
-                    Some(due) => self.shared.env.sleep_until(self.shared.origin + due).await,
+                    Some(due) => {
+                        let due = due.min(LONGEST_SLEEP);
+                        self.shared.env.sleep_until(self.shared.origin + due).await;
+                    }
                     None => std::future::pending().await,
                 }
             };

@@ -193,3 +193,14 @@ async fn shutting_down_wakes_every_idle_worker() {
         assert_eq!(worker.await.unwrap(), None);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_waits_for_ever_harms_no_other() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add_after("never", Duration::MAX);
+    queue.add_after("soon", Duration::from_secs(1));
+    assert_eq!(get(&queue).await.key, "soon");
+    let waiting = env.timeout(Duration::from_secs(3600), queue.get()).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+}
