@@ -1,4 +1,6 @@
 //! `cargo xtask demo`: from a fresh clone to four operators on an embedded cluster.
+//!
+//! It builds the dev profile: half the wait, and the tests use the same build.
 
 use std::process::Command;
 
@@ -24,10 +26,10 @@ impl Demo {
         }
         arguments.extend(self.arguments.iter().map(String::as_str));
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        run(&cargo, &["build", "--release", "--package", "homeostat-cli"])?;
+        run(&cargo, &["build", "--package", "homeostat-cli"])?;
         // cargo knows where the binary is; it also hands on the terminal and its signals.
         let status = Command::new(cargo)
-            .args(["run", "--quiet", "--release", "--package", "homeostat-cli", "--"])
+            .args(["run", "--quiet", "--package", "homeostat-cli", "--"])
             .args(arguments)
             .current_dir(root())
             .status()?;

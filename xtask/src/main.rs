@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod demo;
+mod figures;
 mod generate;
 mod oracle;
 mod postgres;
@@ -35,6 +36,8 @@ enum Verb {
     },
     /// Write the tables of built-in kinds from the published API of Kubernetes.
     Generate(generate::Generate),
+    /// Measure the start and the memory of an embedded cluster with the four operators.
+    Figures,
     /// Check the rules of the code base that the compiler and clippy do not know.
     Tidy,
 }
@@ -55,6 +58,7 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),
         Verb::Generate(generate) => generate.run(),
+        Verb::Figures => figures::run_all(),
         Verb::Tidy => tidy::run(),
     }
 }
