@@ -53,7 +53,9 @@ pub(crate) struct Up {
 impl Up {
     /// Runs until interrupted.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+        // Lines of a log would tear the picture of the demo apart.
+        let level = if self.demo { "error" } else { "warn" };
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
         let chosen = operators::chosen(&self.names())?;
         let runtime =
