@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use homeostat::cache::{Caches, Entry, Informer, Scope};
 use homeostat::{Env, Kind};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -127,7 +127,10 @@ enum Screen {
 impl Screen {
     fn new() -> Self {
         if std::io::stdout().is_terminal() {
-            Self::Terminal { all: MultiProgress::new(), rows: Vec::new() }
+            Self::Terminal {
+                all: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
+                rows: Vec::new(),
+            }
         } else {
             Self::Lines { shown: BTreeMap::new() }
         }
