@@ -1,6 +1,6 @@
 //! The front door: paths, media types, verbs and streams. It decides nothing about objects.
 //!
-//! A request becomes a [`route::Route`], is answered by the registry, and is rendered in the form
+//! A request becomes a route, is answered by the registry, and is rendered in the form
 //! the client accepts.
 
 pub(crate) mod answer;

@@ -1,6 +1,6 @@
 //! The generic engine: what every verb does to an object, driven by the object's [`Kind`] row.
 //!
-//! Reads go straight to the store. Writes go one at a time through a [`Writer`], so whatever
+//! Reads go straight to the store. Writes go one at a time through a `Writer`, so whatever
 //! admission looks at is still true when the write is committed. Nothing here waits or does IO.
 
 pub(crate) mod catalogue;

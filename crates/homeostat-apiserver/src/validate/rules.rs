@@ -21,7 +21,7 @@ pub struct Rules {
 
 impl Rules {
     /// Compiles every rule below the schema, which must be a tree. A rule that does not compile
-    /// is kept and refuses every object; [`problems`] finds it when the definition is written.
+    /// is kept and refuses every object; `problems` finds it when the definition is written.
     #[must_use]
     pub fn compile(schema: Schema<'_>) -> Self {
         let mut rules = Self::default();

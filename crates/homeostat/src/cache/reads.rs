@@ -17,7 +17,7 @@ impl Informer {
     /// The object of that key as type `K`; `None` when the cache does not have it.
     ///
     /// # Errors
-    /// [`Error::Decode`] when the object does not fit the type.
+    /// [`crate::Error::Decode`] when the object does not fit the type.
     pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>> {
         self.entry(key).map(|entry| self.typed(&entry)).transpose()
     }

@@ -6,7 +6,7 @@
 //!
 //! `outer` and `init` are the host binary started again ([`main_if_asked`]), because namespaces
 //! need a process with one thread. The *cord* is a socket on standard input: JSON lines down
-//! ([`Down`]), one answer up ([`Up`]). When the agent dies, even by SIGKILL, the kernel closes the
+//! (`Down`), one answer up (`Up`). When the agent dies, even by SIGKILL, the kernel closes the
 //! cord, `outer` goes, and the pid namespace takes everything inside with it.
 //!
 //! Nothing here talks to the API or knows what a Pod is.
