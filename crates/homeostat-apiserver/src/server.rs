@@ -49,9 +49,19 @@ pub struct AddressRange {
 impl AddressRange {
     /// The addresses that can be given out, lowest first.
     pub fn addresses(self) -> impl Iterator<Item = Ipv4Addr> {
+        self.numbers().map(Ipv4Addr::from)
+    }
+
+    /// Whether the address is one that can be given out.
+    #[must_use]
+    pub fn contains(self, address: Ipv4Addr) -> bool {
+        self.numbers().contains(&u32::from(address))
+    }
+
+    fn numbers(self) -> std::ops::Range<u32> {
         let size = 1_u32 << (32 - u32::from(self.prefix.clamp(1, 30)));
         let base = u32::from(self.base) & !(size - 1);
-        (base + 1..base + size - 1).map(Ipv4Addr::from)
+        base + 1..base + size - 1
     }
 }
 

@@ -96,7 +96,9 @@ impl FromStr for Quantity {
                 let bytes = digits.checked_mul(1_i128 << power).ok_or(NotAQuantity)?;
                 shift_ten(bytes, 9 - scale)
             }
-            Family::Decimal | Family::Exponent => shift_ten(digits, power + 9 - scale),
+            Family::Decimal | Family::Exponent => {
+                power.checked_add(9 - scale).and_then(|power| shift_ten(digits, power))
+            }
         }
         .ok_or(NotAQuantity)?;
         Ok(Self { nanos: if negative { -nanos } else { nanos }, family })
@@ -156,6 +158,12 @@ fn name(family: Family, power: i32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exponent_beyond_all_bounds_is_refused() {
+        assert!("1e2147483647".parse::<Quantity>().is_err());
+        assert!("1e-2147483648".parse::<Quantity>().is_err());
+    }
 
     #[test]
     fn quantities_are_written_as_the_api_writes_them() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::body::Body;
 use super::verbs::Call;
 use super::{answer, decode};
-use crate::registry::{ScaleWrite, reviews};
+use crate::registry::{PartWrite, ScaleWrite, reviews};
 use crate::status::Status;
 
 impl Call {
@@ -46,12 +46,16 @@ impl Call {
             }
             ("approval" | "ephemeralcontainers" | "resize", &Method::GET) => self.get().await,
             ("approval", &Method::PUT | &Method::PATCH) => {
-                self.write_part(method, "approval", "/status")
+                self.write_part(method, "approval", |new, object| take(new, object, "status"))
             }
             ("ephemeralcontainers", &Method::PUT | &Method::PATCH) => {
-                self.write_part(method, "ephemeralcontainers", "/spec")
+                self.write_part(method, "ephemeralcontainers", |new, object| {
+                    take(&new["spec"], &mut object["spec"], "ephemeralContainers");
+                })
             }
-            ("resize", &Method::PUT | &Method::PATCH) => self.write_part(method, "resize", "/spec"),
+            ("resize", &Method::PUT | &Method::PATCH) => {
+                self.write_part(method, "resize", take_sizes)
+            }
             _ => Err(Status::method_not_allowed()),
         }
     }
@@ -67,36 +71,21 @@ impl Call {
         Ok(answer::value(200, &scale, self.accepted.encoding))
     }
 
-    /// A write that takes one top-level field of the object.
+    /// A write that takes one part of the object.
     fn write_part(
         self,
         method: &Method,
         subresource: &'static str,
-        pointer: &'static str,
+        take: fn(&Value, &mut Value),
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options("UpdateOptions")?;
-        let kind = self.target.kind.clone();
-        let patch = if *method == Method::PUT {
-            None
+        let write = if *method == Method::PUT {
+            PartWrite::Replace(decode::object(&self.headers, &self.body)?)
         } else {
-            Some(decode::patch(&kind, &self.headers, &self.body)?)
+            PartWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
         };
-        let body = if patch.is_none() {
-            Some(decode::object(&self.headers, &self.body)?.value)
-        } else {
-            None
-        };
-        let written = self.registry.replace_part(&self.target, subresource, &options, |live| {
-            let new = match (&patch, body) {
-                (Some(patch), _) => crate::registry::patched(&kind, live, patch)?,
-                (None, body) => body.unwrap_or(Value::Null),
-            };
-            let mut object = live.clone();
-            if let (Some(part), Some(place)) = (new.pointer(pointer), object.pointer_mut(pointer)) {
-                *place = part.clone();
-            }
-            Ok(object)
-        })?;
+        let written =
+            self.registry.write_part(&self.target, subresource, &write, &options, take)?;
         Ok(self.written(&written))
     }
 
@@ -106,6 +95,29 @@ impl Call {
         match reviews::answer(kind, question) {
             Some(reply) => Ok(answer::value(201, &reply, self.accepted.encoding)),
             None => Err(Status::method_not_allowed()),
+        }
+    }
+}
+
+/// Makes one field of `object` what it is in `new`, absent included.
+fn take(new: &Value, object: &mut Value, field: &str) {
+    let Some(object) = object.as_object_mut() else { return };
+    match new.get(field) {
+        Some(value) => drop(object.insert(field.to_owned(), value.clone())),
+        None => drop(object.shift_remove(field)),
+    }
+}
+
+/// Takes how much each container asks for, by its name, and nothing else.
+fn take_sizes(new: &Value, object: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let Some(wanted) = new["spec"][list].as_array() else { continue };
+        let containers = object["spec"][list].as_array_mut();
+        for container in containers.into_iter().flatten() {
+            if let Some(wanted) = wanted.iter().find(|other| other["name"] == container["name"]) {
+                take(wanted, container, "resources");
+                take(wanted, container, "resizePolicy");
+            }
         }
     }
 }

@@ -105,6 +105,12 @@ async fn resource(
         (&Method::GET | &Method::HEAD, "", _) if call.target.kind.is_stored() => {
             call.list_or_watch().await
         }
+        // Objects are made and emptied out namespace by namespace.
+        (&Method::POST | &Method::DELETE, "", _)
+            if call.target.kind.namespaced && call.target.namespace.is_empty() =>
+        {
+            Err(Status::method_not_allowed())
+        }
         (&Method::POST, "", _) => call.create(),
         (&Method::DELETE, "", _) => call.delete_collection(),
         (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {

@@ -28,6 +28,8 @@ use crate::store::Watcher;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Watches that do not say how long last between this and twice this.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
+/// No watch lasts longer, whatever the client says: a year.
+const LONGEST_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 
 struct Stream {
     registry: Arc<Registry>,
@@ -77,7 +79,9 @@ impl Stream {
         let env = &registry.env;
         let seconds = options
             .timeout_seconds
-            .unwrap_or_else(|| DEFAULT_TIMEOUT_SECONDS + env.random_below(DEFAULT_TIMEOUT_SECONDS));
+            .filter(|seconds| *seconds > 0)
+            .unwrap_or_else(|| DEFAULT_TIMEOUT_SECONDS + env.random_below(DEFAULT_TIMEOUT_SECONDS))
+            .min(LONGEST_TIMEOUT_SECONDS);
         let now = env.instant();
         let mut first = BytesMut::new();
         let initial = match (options.initial_events, options.freshness) {

@@ -12,8 +12,13 @@ mod tests;
 
 pub use self::strategic::strategic;
 
+use json_patch::PatchOperation;
 use serde_json::Value;
 
+use crate::decode::MAX_DEPTH;
+
+/// The copies of one JSON patch may not be longer, together.
+const MOST_COPIED: usize = 3 * 1024 * 1024;
 /// A JSON patch may not have more operations.
 pub const MOST_OPERATIONS: usize = 10_000;
 
@@ -62,9 +67,53 @@ pub fn json(live: &Value, operations: &Value) -> Result<Value, PatchError> {
     let patch: json_patch::Patch = serde_json::from_value(operations.clone())
         .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
     let mut object = live.clone();
-    json_patch::patch(&mut object, &patch)
-        .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    let mut copied = 0;
+    for operation in &patch.0 {
+        check_growth(&object, operation, &mut copied)?;
+        json_patch::patch(&mut object, std::slice::from_ref(operation))
+            .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    }
     Ok(object)
+}
+
+/// A few operations that copy can make an object of any size and depth: both are bounded.
+fn check_growth(
+    object: &Value,
+    operation: &PatchOperation,
+    copied: &mut usize,
+) -> Result<(), PatchError> {
+    let (path, value) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        PatchOperation::Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+        PatchOperation::Move(to) => (&to.path, object.pointer(to.from.as_str())),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    let Some(value) = value else { return Ok(()) };
+    if !fits(value, MAX_DEPTH.saturating_sub(path.count())) {
+        let words = format!("the object would nest deeper than {MAX_DEPTH} levels");
+        return Err(PatchError::Unprocessable(words));
+    }
+    if matches!(operation, PatchOperation::Copy(_)) {
+        *copied += value.to_string().len();
+        if *copied > MOST_COPIED {
+            let words = format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {copied}, \
+                 exceeding the limit {MOST_COPIED}"
+            );
+            return Err(PatchError::Unprocessable(words));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value nests at most `levels` deep.
+fn fits(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|field| fits(field, levels - 1)),
+        _ => true,
+    }
 }
 
 /// Applies a JSON merge patch (RFC 7386): objects are merged, `null` deletes, all else replaces.

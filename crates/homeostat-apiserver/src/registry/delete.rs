@@ -89,7 +89,10 @@ impl Writer<'_> {
             Some(pending)
                 if metadata::is_deleting(&live) && options.grace.is_some() && wanted < pending =>
             {
-                let begun = deletion_time(&live) - SignedDuration::from_secs(pending);
+                let now = self.registry.env.now();
+                // A time that was cut off at the end of the calendar says nothing of its beginning.
+                let begun = deletion_time(&live).checked_sub(SignedDuration::from_secs(pending));
+                let begun = begun.map_or(now, |begun| begun.min(now));
                 mark(&mut object, begun, wanted);
             }
             _ if metadata::is_deleting(&live) => {}

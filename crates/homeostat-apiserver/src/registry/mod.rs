@@ -7,6 +7,7 @@ pub(crate) mod catalogue;
 pub(crate) mod convert;
 mod create;
 mod delete;
+mod expiry;
 pub(crate) mod fields;
 mod generation;
 mod hooks;
@@ -37,8 +38,8 @@ pub use catalogue::Catalogue;
 pub use delete::Deleted;
 pub use patch::Patch;
 pub(crate) use read::Listed;
-pub(crate) use rules::patched;
 pub(crate) use scale::ScaleWrite;
+pub(crate) use subresource::PartWrite;
 
 /// A request's object: which kind, where.
 #[derive(Debug, Clone)]
@@ -84,6 +85,7 @@ pub struct Registry {
     pub(crate) store: Store,
     pub(crate) config: ServerConfig,
     catalogue: RwLock<Arc<Catalogue>>,
+    events: expiry::Expiry,
     pen: Mutex<()>,
 }
 
@@ -101,6 +103,7 @@ impl Registry {
             env: config.env.clone(),
             store: Store::new(config.history),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
+            events: expiry::Expiry::default(),
             pen: Mutex::new(()),
             config,
         }
@@ -155,12 +158,16 @@ impl Writer<'_> {
         }
         let fields = fields::selectable(kind, &object);
         let draft = Draft { value: object, fields };
-        self.registry.store.put(&convert::resource(kind), key, expect, draft).map_err(|_| {
-            match expect {
-                Expect::Absent => Status::already_exists(kind, &key.name),
-                Expect::Revision(_) => Status::modified(kind, &key.name),
-            }
-        })
+        let resource = convert::resource(kind);
+        let put = self.registry.store.put(&resource, key, expect, draft);
+        let stored = put.map_err(|_| match expect {
+            Expect::Absent => Status::already_exists(kind, &key.name),
+            Expect::Revision(_) => Status::modified(kind, &key.name),
+        })?;
+        if resource == expiry::EVENTS {
+            self.registry.events.written(&self.registry.store, &stored, self.registry.env.now());
+        }
+        Ok(stored)
     }
 }
 

@@ -7,13 +7,20 @@ use serde_json::{Value, json};
 
 use super::create::Tracking;
 use super::delete::Deleted;
-use super::options::{DeleteOptions, WriteOptions};
+use super::options::{DeleteOptions, FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Registry, Target, Written, metadata, seconds};
+use super::{Body, Patch, Registry, Target, Written, metadata, rules, seconds};
 use crate::status::Status;
 
 /// A token that does not say how long it lasts lasts an hour.
 const TOKEN_SECONDS: i64 = 3600;
+
+/// A write through a subresource that shows the whole object.
+#[derive(Debug)]
+pub(crate) enum PartWrite {
+    Replace(Body),
+    Patch(Patch),
+}
 
 impl Registry {
     /// `POST pods/binding`: puts a Pod on a node.
@@ -60,7 +67,7 @@ impl Registry {
             }
             let annotations = binding.pointer("/metadata/annotations").and_then(Value::as_object);
             for (name, value) in annotations.into_iter().flatten() {
-                pod["metadata"]["annotations"][name] = value.clone();
+                pod["metadata"]["annotations"][name] = value.as_str().unwrap_or("").into();
             }
             Ok(pod)
         })?;
@@ -135,7 +142,8 @@ impl Registry {
             part(&claims),
             URL_SAFE_NO_PAD.encode(signature)
         );
-        let mut spec = request.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let spec = request.get("spec").filter(|spec| spec.is_object());
+        let mut spec = spec.cloned().unwrap_or_else(|| json!({}));
         spec["expirationSeconds"] = lasts.into();
         Ok(json!({
             "kind": "TokenRequest",
@@ -157,10 +165,12 @@ impl Registry {
         body: &Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        let new =
+            rules::shape(&target.kind, body.clone(), FieldValidation::Ignore, &mut Vec::new())?;
         self.replace_part(target, "finalize", options, |live| {
             let mut object = live.clone();
-            metadata::copy(&mut object, &body.value, "resourceVersion");
-            let finalizers = body.value.pointer("/spec/finalizers").cloned();
+            metadata::copy(&mut object, &new, "resourceVersion");
+            let finalizers = new.pointer("/spec/finalizers").cloned();
             let spec = match finalizers {
                 Some(Value::Array(list)) if !list.is_empty() => json!({"finalizers": list}),
                 _ => json!({}),
@@ -170,8 +180,35 @@ impl Registry {
         })
     }
 
+    /// A write through a subresource that shows the whole object and takes one part of it: the new
+    /// form is read as strictly as any object, and `take` copies what may change into the live one.
+    pub(crate) fn write_part(
+        &self,
+        target: &Target,
+        subresource: &'static str,
+        write: &PartWrite,
+        options: &WriteOptions,
+        take: fn(&Value, &mut Value),
+    ) -> Result<Written, Status> {
+        let kind = &target.kind;
+        self.replace_part(target, subresource, options, |live| {
+            let body = match write {
+                PartWrite::Replace(body) => body.clone(),
+                PartWrite::Patch(patch) => {
+                    Body { value: rules::patched(kind, live, patch)?, duplicates: Vec::new() }
+                }
+            };
+            rules::check_type(kind, &body.value)?;
+            let new = rules::shape(kind, body, options.validation, &mut Vec::new())?;
+            let mut object = live.clone();
+            metadata::copy(&mut object, &new, "resourceVersion");
+            take(&new, &mut object);
+            Ok(object)
+        })
+    }
+
     /// A write of the part of the object that `subresource` stands for.
-    pub(crate) fn replace_part(
+    fn replace_part(
         &self,
         target: &Target,
         subresource: &'static str,

@@ -1,7 +1,7 @@
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
-use super::{api, client, create, refusal};
+use super::{api, client, cluster_api, create, refusal};
 
 fn config_map(name: &str, metadata: Value) -> Value {
     let mut metadata = metadata;
@@ -67,4 +67,31 @@ async fn a_dry_run_changes_nothing() {
     assert_eq!(shown.data["data"]["x"], "y");
     let kept = maps.get("a").await.unwrap();
     assert_eq!(kept.metadata.resource_version, made.metadata.resource_version);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_is_never_deleted_across_namespaces() {
+    let client = client();
+    create(&api(&client, "", "ConfigMap"), config_map("a", json!({}))).await;
+    let everywhere = cluster_api(&client, "", "ConfigMap");
+    let all = everywhere.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+    assert_eq!(refusal(all.map(|_| ())), (405, "MethodNotAllowed".into()));
+    assert_eq!(everywhere.list(&ListParams::default()).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_grace_can_still_be_shortened() {
+    let pods = api(&client(), "", "Pod");
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"nodeName": "n", "terminationGracePeriodSeconds": i64::MAX,
+            "containers": [{"name": "main", "image": "busybox"}]},
+    });
+    create(&pods, pod).await;
+    pods.delete("a", &DeleteParams::default()).await.unwrap();
+    pods.delete("a", &DeleteParams::default().grace_period(5)).await.unwrap();
+    let going = pods.get("a").await.unwrap();
+    assert_eq!(going.metadata.deletion_grace_period_seconds, Some(5));
+    pods.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert_eq!(refusal(pods.get("a").await), (404, "NotFound".into()));
 }

@@ -46,3 +46,13 @@ async fn a_headless_service_has_no_address() {
     let made = create(&services, service("a", json!({"clusterIP": "None"}))).await;
     assert_eq!(made.data["spec"]["clusterIP"], "None");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_address_outside_the_range_is_refused() {
+    let services = api(&client(), "", "Service");
+    for address in ["0.0.0.0", "127.0.0.1", "8.8.8.8"] {
+        let foreign = object(service("a", json!({"clusterIP": address})));
+        let refused = services.create(&PostParams::default(), &foreign).await;
+        assert_eq!(refusal(refused), (422, "Invalid".into()), "{address}");
+    }
+}

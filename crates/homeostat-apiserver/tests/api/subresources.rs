@@ -1,7 +1,8 @@
+use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{api, client, create};
+use super::{api, client, create, refusal};
 
 #[tokio::test(start_paused = true)]
 async fn scale_is_a_view_of_the_replicas() {
@@ -67,4 +68,61 @@ async fn a_job_gets_a_selector_that_is_its_own() {
     assert_eq!(made.data["spec"]["selector"], selector);
     let labels = &made.data["spec"]["template"]["metadata"]["labels"];
     assert_eq!(labels["batch.kubernetes.io/job-name"], "j");
+}
+
+async fn put(client: &Client, path: &str, body: &Value) -> Result<Value, kube::Error> {
+    let request = http::Request::put(path)
+        .header("content-type", "application/json")
+        .body(body.to_string().into_bytes())
+        .unwrap();
+    client.request(request).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subresource_takes_its_own_part_of_a_pod_and_nothing_else() {
+    let client = client();
+    let pods = api(&client, "", "Pod");
+    let main = json!({"name": "main", "image": "busybox"});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+        "spec": {"containers": [main]},
+    });
+    create(&pods, pod.clone()).await;
+
+    let path = "/api/v1/namespaces/default/pods/a";
+    for subresource in ["resize", "ephemeralcontainers"] {
+        let mut garbage = pod.clone();
+        garbage["spec"] = json!("garbage");
+        let refused = put(&client, &format!("{path}/{subresource}"), &garbage).await;
+        assert_eq!(refusal(refused), (400, "BadRequest".into()), "{subresource}");
+    }
+
+    let mut larger = pod.clone();
+    larger["spec"]["nodeName"] = json!("elsewhere");
+    larger["spec"]["containers"][0]["image"] = json!("other");
+    larger["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
+    let resized = put(&client, &format!("{path}/resize"), &larger).await.unwrap();
+    let container = &resized["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"]["cpu"], "2");
+    assert_eq!((&container["image"], resized["spec"].get("nodeName")), (&json!("busybox"), None));
+
+    let mut debugged = pod;
+    debugged["spec"]["containers"][0]["image"] = json!("other");
+    debugged["spec"]["ephemeralContainers"] = json!([{"name": "debug", "image": "busybox"}]);
+    let debugged = put(&client, &format!("{path}/ephemeralcontainers"), &debugged).await.unwrap();
+    assert_eq!(debugged["spec"]["ephemeralContainers"][0]["name"], "debug");
+    assert_eq!(debugged["spec"]["containers"][0]["image"], "busybox");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_request_that_makes_no_sense_does_no_harm() {
+    let client = client();
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
+    create(&api(&client, "", "ServiceAccount"), account).await;
+    let request = http::Request::post("/api/v1/namespaces/default/serviceaccounts/a/token")
+        .header("content-type", "application/json")
+        .body(json!({"spec": "forever"}).to_string().into_bytes())
+        .unwrap();
+    let answer: Value = client.request(request).await.unwrap();
+    assert!(answer["status"]["token"].is_string());
 }

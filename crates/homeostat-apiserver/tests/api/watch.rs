@@ -67,3 +67,38 @@ async fn a_revision_that_is_forgotten_is_an_expired_error_in_the_stream() {
     }
     assert_eq!(events(&maps, &WatchParams::default().timeout(1), &first).await, ["error 410"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_a_length_of_its_own_lasts_half_an_hour_or_more() {
+    let maps = api(&client(), "", "ConfigMap");
+    let seen = events(&maps, &WatchParams::default().timeout(0), "0").await;
+    assert!(seen.len() >= 30, "one bookmark a minute, not {}", seen.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absurd_length_of_a_watch_is_cut_down() {
+    let path = format!("/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds={}", u64::MAX);
+    let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
+    assert_eq!(client().send(request).await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_forgotten_an_hour_after_it_was_last_written() {
+    let events = api(&client(), "", "Event");
+    let event = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"},
+            "involvedObject": {"namespace": "default"},
+        })
+    };
+    create(&events, event("old")).await;
+    create(&events, event("repeated")).await;
+    tokio::time::advance(std::time::Duration::from_secs(3000)).await;
+    let again = Patch::Merge(json!({"count": 2}));
+    events.patch("repeated", &PatchParams::default(), &again).await.unwrap();
+    tokio::time::advance(std::time::Duration::from_secs(601)).await;
+    create(&events, event("new")).await;
+    let left = events.list(&kube::api::ListParams::default()).await.unwrap();
+    let left: Vec<_> = left.iter().filter_map(|event| event.metadata.name.as_deref()).collect();
+    assert_eq!(left, ["new", "repeated"]);
+}

@@ -126,7 +126,7 @@ async fn a_service_answers_on_its_address_and_two_pods_share_a_port() {
             json!({ "addresses": [pod["status"]["podIP"]], "conditions": { "ready": true } }),
         );
     }
-    let ip = format!("127.111.{}.{}", std::process::id() % 250, std::process::id() / 250 % 250);
+    let ip = format!("127.96.{}.{}", 1 + std::process::id() % 250, std::process::id() / 250 % 250);
     let spec = json!({ "clusterIP": ip, "clusterIPs": [ip], "ports": [{ "name": "web", "port": 8000, "targetPort": "http" }] });
     cluster.create("services", json!({ "metadata": { "name": "web" }, "spec": spec })).await;
     let slice = json!({

@@ -133,6 +133,25 @@ fn json_patch_has_a_limit_of_its_own() {
 }
 
 #[test]
+fn copies_make_no_object_of_any_size_or_depth() {
+    let wider = json!({"op": "copy", "from": "/a", "path": "/a/-"});
+    let many = Value::Array(vec![wider; 60]);
+    let error = json(&json!({"a": ["x"]}), &many).unwrap_err();
+    assert_eq!(error.status(), 422, "{error}");
+
+    let mut path = String::from("/a");
+    let deeper: Vec<Value> = (0..200)
+        .map(|_| {
+            let operation = json!({"op": "add", "path": path, "value": {}});
+            path += "/a";
+            operation
+        })
+        .collect();
+    let error = json(&json!({}), &Value::Array(deeper)).unwrap_err();
+    assert_eq!(error.status(), 422, "{error}");
+}
+
+#[test]
 fn merge_patch_merges_objects_deletes_by_null_and_replaces_lists() {
     let live = json!({"a": {"b": 1, "c": 2}, "l": [1, 2]});
     let patch = json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [3]});

@@ -75,6 +75,14 @@ fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(),
                 Ok(address) if taken.addresses.contains(&address) => {
                     return refuse("failed to allocate IP: provided IP is already allocated");
                 }
+                Ok(address) if !writer.registry.config.service_range.contains(address) => {
+                    let crate::server::AddressRange { base, prefix } =
+                        writer.registry.config.service_range;
+                    return refuse(&format!(
+                        "failed to allocate IP {address}: the provided IP ({address}) is not in \
+                         the valid range. The range of valid IPs is {base}/{prefix}"
+                    ));
+                }
                 Ok(_) => {}
             }
         }
