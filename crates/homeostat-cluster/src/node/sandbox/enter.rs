@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{chdir, chroot, fchdir, setsid};
 
 use super::{Entry, Tier, exit_code, init};
@@ -48,6 +49,11 @@ fn run(args: &[String]) -> Result<i32> {
     }
     let mut child =
         command.spawn().map_err(|error| Error::other(init::why(&entry.program, &error)))?;
+    if entry.terminal {
+        // Control-C is for the program: what it makes of it is the exit code. Only now, for what is
+        // blocked before is blocked in the program too.
+        SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT]).thread_block()?;
+    }
     Ok(exit_code(child.wait()?))
 }
 

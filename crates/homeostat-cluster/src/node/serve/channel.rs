@@ -1,16 +1,17 @@
-//! Several byte streams over one WebSocket: the first byte of a message names the channel.
+//! Several byte streams over one connection, by number, as exec and attach know them: over a
+//! WebSocket the first byte of a message names the channel; over SPDY each is a stream.
 
 use std::future::Future;
 
-use bytes::Bytes;
-use futures::stream::{SplitSink, SplitStream};
-use futures::{SinkExt, StreamExt};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream::BoxStream;
+use futures::{Sink, SinkExt, StreamExt, future};
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::upgrade::{self, Socket};
+use super::upgrade::{self, Socket, goodbye};
 use super::{Body, Refusal};
 
 /// Closing one channel, from protocol version 5 on: `[255, channel]`.
@@ -18,11 +19,10 @@ const CLOSE: u8 = 255;
 
 /// The end that sends; clones share the connection.
 #[derive(Debug, Clone)]
-pub(super) struct Sender(mpsc::Sender<Message>);
+pub(super) struct Sender(mpsc::Sender<(u8, Bytes)>);
 
 /// The end that receives.
-#[derive(Debug)]
-pub(super) struct Receiver(SplitStream<Socket>);
+pub(super) struct Receiver(BoxStream<'static, Incoming>);
 
 /// What the client sent.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Incoming {
 }
 
 /// Answers with `101 Switching Protocols` in the first of `protocols` that the client offers, and
-/// runs `serve` on the connection.
+/// runs `serve` on the WebSocket.
 pub(super) fn upgrade<B, F, Fut>(
     request: Request<B>,
     protocols: &[&'static str],
@@ -42,43 +42,69 @@ where
     F: FnOnce(Sender, Receiver) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send,
 {
-    upgrade::websocket(request, protocols, |socket| async move {
-        let (sink, stream) = socket.split();
-        let (sender, messages) = mpsc::channel(16);
-        let writer = write(sink, messages);
-        tokio::join!(serve(Sender(sender), Receiver(stream)), writer);
-    })
+    upgrade::websocket(request, protocols, |socket| within(socket, serve))
 }
 
-/// Writes until every sender is gone, then says goodbye.
-async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::Receiver<Message>) {
-    while let Some(message) = messages.recv().await {
-        if sink.send(message).await.is_err() {
+async fn within<F, Fut>(socket: Socket, serve: F)
+where
+    F: FnOnce(Sender, Receiver) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    let (mut sink, stream) = socket.split();
+    let received = stream
+        .take_while(|message| future::ready(!matches!(message, Ok(Message::Close(_)) | Err(_))))
+        .filter_map(|message| future::ready(message.ok().and_then(read)));
+    let (sender, messages) = pair();
+    tokio::join!(serve(sender, Receiver::new(received.boxed())), write(&mut sink, messages));
+    // The client may have hung up first.
+    let _ = sink.send(goodbye()).await;
+    let _ = sink.flush().await;
+}
+
+fn read(message: Message) -> Option<Incoming> {
+    let data: Bytes = match message {
+        Message::Binary(data) => data,
+        Message::Text(text) => text.into(),
+        _ => return None,
+    };
+    match *data.first()? {
+        CLOSE => data.get(1).copied().map(Incoming::Closed),
+        channel => Some(Incoming::Data(channel, data.slice(1..))),
+    }
+}
+
+/// Writes until every sender is gone, or the client.
+async fn write(mut sink: impl Sink<Message> + Unpin, mut messages: mpsc::Receiver<(u8, Bytes)>) {
+    while let Some((channel, data)) = messages.recv().await {
+        let mut message = BytesMut::with_capacity(data.len() + 1);
+        message.put_u8(channel);
+        message.put_slice(&data);
+        if sink.send(Message::Binary(message.freeze())).await.is_err() {
             return;
         }
     }
-    // The client may have hung up first.
-    let _ = sink.send(upgrade::goodbye()).await;
-    let _ = sink.flush().await;
+}
+
+/// A sender, and where its channels' data goes.
+pub(super) fn pair() -> (Sender, mpsc::Receiver<(u8, Bytes)>) {
+    let (sender, messages) = mpsc::channel(16);
+    (Sender(sender), messages)
 }
 
 impl Sender {
     /// Sends on a channel; whether the connection still stands.
-    pub(super) async fn send(&self, channel: u8, data: &[u8]) -> bool {
-        let mut message = Vec::with_capacity(data.len() + 1);
-        message.push(channel);
-        message.extend_from_slice(data);
-        self.0.send(Message::Binary(message.into())).await.is_ok()
+    pub(super) async fn send(&self, channel: u8, data: impl Into<Bytes>) -> bool {
+        self.0.send((channel, data.into())).await.is_ok()
     }
 
     /// Copies a stream into a channel until either ends.
     pub(super) async fn copy(&self, channel: u8, mut from: impl AsyncRead + Unpin) {
-        let mut buffer = vec![0; 32 * 1024];
         loop {
-            match from.read(&mut buffer).await {
+            let mut buffer = BytesMut::with_capacity(32 * 1024);
+            match from.read_buf(&mut buffer).await {
                 Ok(0) | Err(_) => return,
-                Ok(read) => {
-                    if !self.send(channel, &buffer[..read]).await {
+                Ok(_) => {
+                    if !self.send(channel, buffer.freeze()).await {
                         return;
                     }
                 }
@@ -88,24 +114,12 @@ impl Sender {
 }
 
 impl Receiver {
+    pub(super) fn new(received: BoxStream<'static, Incoming>) -> Self {
+        Self(received)
+    }
+
     /// The next data; `None` when the client is gone.
     pub(super) async fn next(&mut self) -> Option<Incoming> {
-        loop {
-            let data: Bytes = match self.0.next().await? {
-                Ok(Message::Binary(data)) => data,
-                Ok(Message::Text(text)) => Bytes::copy_from_slice(text.as_bytes()),
-                Ok(Message::Close(_)) | Err(_) => return None,
-                Ok(_) => continue,
-            };
-            match data.first().copied() {
-                None => {}
-                Some(CLOSE) => {
-                    if let Some(channel) = data.get(1) {
-                        return Some(Incoming::Closed(*channel));
-                    }
-                }
-                Some(channel) => return Some(Incoming::Data(channel, data.slice(1..))),
-            }
-        }
+        self.0.next().await
     }
 }

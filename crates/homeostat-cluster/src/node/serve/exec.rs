@@ -11,21 +11,47 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 
-use super::channel::{Incoming, Receiver, Sender, upgrade};
+use super::channel::{self, Incoming, Receiver, Sender};
 use super::query::Query;
-use super::{Body, Refusal};
+use super::upgrade::asks_for_spdy;
+use super::{Body, Refusal, streams};
 use crate::node::host::Runs;
 use crate::node::logs::{Options, follow};
 use crate::node::process::Container;
 use crate::node::sandbox::exit_code;
 
-const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+pub(super) const STDIN: u8 = 0;
+pub(super) const STDOUT: u8 = 1;
+pub(super) const STDERR: u8 = 2;
+pub(super) const ERROR: u8 = 3;
+pub(super) const RESIZE: u8 = 4;
 
-const STDIN: u8 = 0;
-const STDOUT: u8 = 1;
-const STDERR: u8 = 2;
-const ERROR: u8 = 3;
-const RESIZE: u8 = 4;
+const WEBSOCKET: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+
+/// Upgrades in whatever way the client asks for.
+fn upgrade<B, F, Fut>(
+    request: Request<B>,
+    query: &Query,
+    serve: F,
+) -> Result<Response<Body>, Refusal>
+where
+    F: FnOnce(Sender, Receiver) -> Fut + Send + 'static,
+    Fut: Future<Output = ()> + Send,
+{
+    if !asks_for_spdy(&request) {
+        return channel::upgrade(request, &WEBSOCKET, serve);
+    }
+    let terminal = query.is_set("tty");
+    let wanted = [
+        (STDIN, query.is_set("stdin") || query.is_set("input")),
+        (STDOUT, query.is_set("stdout") || query.is_set("output")),
+        (STDERR, !terminal && (query.is_set("stderr") || query.is_set("error"))),
+        (ERROR, true),
+        (RESIZE, terminal),
+    ];
+    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted).map(|(channel, _)| channel);
+    streams::upgrade(request, wanted.collect(), serve)
+}
 
 fn running(runs: &Runs, name: &str) -> Result<Container, Refusal> {
     let container = runs.current.as_ref().map(|(container, _)| container.clone());
@@ -46,8 +72,8 @@ pub(super) fn exec<B>(
     }
     let terminal = query.is_set("tty");
     let stdin = query.is_set("stdin") || query.is_set("input");
-    upgrade(request, &PROTOCOLS, move |sender, receiver| async move {
-        sender.send(STDOUT, b"").await;
+    upgrade(request, query, move |sender, receiver| async move {
+        sender.send(STDOUT, "").await;
         let outcome = match container.enter(argv, terminal) {
             Ok(command) if terminal => in_terminal(command, &sender, receiver).await,
             Ok(command) => in_pipes(command, stdin, &sender, receiver).await,
@@ -60,7 +86,7 @@ pub(super) fn exec<B>(
                 "message": error.to_string(),
             }),
         };
-        sender.send(ERROR, status.to_string().as_bytes()).await;
+        sender.send(ERROR, status.to_string()).await;
     })
 }
 
@@ -179,23 +205,24 @@ pub(super) fn attach<B>(
     request: Request<B>,
     runs: &Runs,
     name: &str,
+    query: &Query,
 ) -> Result<Response<Body>, Refusal> {
     let container = running(runs, name)?;
     let log = runs.current.as_ref().map(|(_, log)| log.clone());
     let log =
         log.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} has no output")))?;
-    upgrade(request, &PROTOCOLS, move |sender, mut receiver| async move {
-        sender.send(STDOUT, b"").await;
+    upgrade(request, query, move |sender, mut receiver| async move {
+        sender.send(STDOUT, "").await;
         let options = Options { tail: Some(0), ..Options::default() };
         let output = async {
             let mut lines = std::pin::pin!(follow(log, options));
             while let Some(Ok(text)) = lines.next().await {
-                if !text.is_empty() && !sender.send(STDOUT, &text).await {
+                if !text.is_empty() && !sender.send(STDOUT, text).await {
                     return;
                 }
             }
             let code = container.wait().await;
-            sender.send(ERROR, status(code).to_string().as_bytes()).await;
+            sender.send(ERROR, status(code).to_string()).await;
         };
         let client = async { while receiver.next().await.is_some() {} };
         tokio::select! {

@@ -47,7 +47,7 @@ async fn serve(ip: Ipv4Addr, ports: Vec<u16>, sender: Sender, mut receiver: Rece
     for (index, port) in ports.into_iter().enumerate() {
         let data = u8::try_from(index * 2).unwrap_or_default();
         for channel in [data, data + 1] {
-            sender.send(channel, &port.to_le_bytes()).await;
+            sender.send(channel, port.to_le_bytes().to_vec()).await;
         }
         match TcpStream::connect((ip, port)).await {
             Ok(stream) => {
@@ -58,7 +58,7 @@ async fn serve(ip: Ipv4Addr, ports: Vec<u16>, sender: Sender, mut receiver: Rece
             }
             Err(error) => {
                 let words = format!("nothing answers on port {port} of the Pod ({ip}): {error}");
-                sender.send(data + 1, words.as_bytes()).await;
+                sender.send(data + 1, words).await;
                 writers.push(None);
             }
         }

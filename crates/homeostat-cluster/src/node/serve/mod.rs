@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! GET /containerLogs/{namespace}/{pod}/{container}?follow&tailLines&sinceTime&…
-//! GET /exec/{namespace}/{pod}/{container}?command=…&stdin&stdout&stderr&tty      (WebSocket)
-//! GET /attach/{namespace}/{pod}/{container}?stdout&stderr                        (WebSocket)
-//! GET /portForward/{namespace}/{pod}?ports=…                           (WebSocket or SPDY/3.1)
+//! GET /exec/{namespace}/{pod}/{container}?command=…&stdin&stdout&stderr&tty   (WebSocket or SPDY/3.1)
+//! GET /attach/{namespace}/{pod}/{container}?stdout&stderr                     (WebSocket or SPDY/3.1)
+//! GET /portForward/{namespace}/{pod}?ports=…                                  (WebSocket or SPDY/3.1)
 //! ```
 
 mod channel;
@@ -17,6 +17,7 @@ mod log;
 mod query;
 mod relay;
 mod spdy;
+mod streams;
 mod tunnel;
 mod upgrade;
 mod wire;
@@ -77,7 +78,7 @@ impl NodeService {
             }
             ["attach", namespace, pod, container] => {
                 let runs = self.container(namespace, pod, container)?;
-                exec::attach(request, &runs, container)
+                exec::attach(request, &runs, container, &query)
             }
             ["portForward", namespace, pod] => {
                 forward::answer(request, self, (namespace, pod), &query)

@@ -169,3 +169,6 @@ impl<P: Fn() -> Option<Ipv4Addr>> Tunnel<P> {
         self.forwarded.remove(&streams.data);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    fn new(bytes: BoxStream<'static, Bytes>) -> Self {
+    pub(super) fn new(bytes: BoxStream<'static, Bytes>) -> Self {
         Self { bytes, decoder: Decoder::new() }
     }
 
