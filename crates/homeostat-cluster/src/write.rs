@@ -106,9 +106,20 @@ pub(crate) async fn delete(
     uid: &str,
     policy: &str,
 ) -> Result<bool> {
+    delete_if(client, kind, key, &json!({"uid": uid}), policy).await
+}
+
+/// Deletes the object if the preconditions hold; `false` when they do not, or it is gone.
+pub(crate) async fn delete_if(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    preconditions: &Value,
+    policy: &str,
+) -> Result<bool> {
     let options = json!({
         "kind": "DeleteOptions", "apiVersion": "v1",
-        "propagationPolicy": policy, "preconditions": {"uid": uid},
+        "propagationPolicy": policy, "preconditions": preconditions,
     });
     let path = path(kind, key, None);
     match send(client, Method::DELETE, &path, "application/json", &options).await {

@@ -137,6 +137,31 @@ async fn a_second_program_can_enter_and_sees_the_same_world() {
 }
 
 #[tokio::test]
+async fn a_program_that_entered_ends_with_whoever_asked_for_it() {
+    let (helper, scratch) = (helper().await, tempfile::tempdir().unwrap());
+    for helper in [helper.clone(), helper.without_namespaces()] {
+        let spec = spec(&helper, scratch.path(), "echo up; sleep 1000");
+        let mut started = helper.start(spec).await.unwrap();
+        assert_eq!(first_line(&mut started).await, "up");
+        let argv = vec!["sh".into(), "-c".into(), "echo in; exec sleep 1000".into()];
+        let mut command = started.container.enter(argv, false).unwrap();
+        let mut entered = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(entered.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).await.unwrap();
+        assert_eq!(line, "in\n");
+        drop(entered);
+        // End of file: the program does not hold the other end of the pipe any more.
+        let limit = std::time::Duration::from_secs(20);
+        let ended =
+            homeostat_env::Env::system().timeout(limit, output.read_to_string(&mut line)).await;
+        assert!(ended.is_ok(), "it is still there ({:?})", helper.tier());
+        started.container.signal(9).await;
+        started.container.wait().await;
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_handle_ends_the_container() {
     let (helper, scratch) = (helper().await, tempfile::tempdir().unwrap());
     for helper in [helper.clone(), helper.without_namespaces()] {

@@ -2,6 +2,7 @@
 //! replaces a list, by resourceVersion.
 
 use homeostat::cache::Owner;
+use homeostat::kube::Client;
 use homeostat::{Error, EventType, Key, Result};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ async fn carry_out(
         Action::Keep => {}
         Action::Delete(policy) => {
             tracing::debug!(kind = %node.kind, key = %node.key, policy, "deleting: no owner left");
-            write::delete(client, &node.kind, &node.key, &node.uid, policy).await?;
+            delete(client, node, policy).await?;
         }
         Action::Disown(gone) => disown(surroundings, node, &gone).await?,
         Action::Unblock => {
@@ -127,6 +128,14 @@ async fn carry_out(
         }
     }
     Ok(())
+}
+
+/// Deletes exactly the version that was judged. Caches of different kinds are not in step: an owner
+/// may be seen to go before its dependent is seen to have been set free. What has changed since is
+/// left alone; its event is on the way and brings it here again.
+async fn delete(client: &Client, node: &Node, policy: &str) -> Result<bool> {
+    let judged = json!({"uid": node.uid, "resourceVersion": node.resource_version});
+    write::delete_if(client, &node.kind, &node.key, &judged, policy).await
 }
 
 /// Takes the references to `gone` from an object.
@@ -169,5 +178,46 @@ async fn patch(surroundings: &Surroundings, node: &Node, mut metadata: Value) ->
             Err(Error::Stale(text))
         }
         other => other.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use homeostat::{Env, Kind};
+    use homeostat_apiserver::{Server, ServerConfig};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_was_set_free_since_it_was_judged_is_kept() {
+        let env = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH);
+        let client = Client::new(Server::new(ServerConfig::new(env)), "default");
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        let key = Key::namespaced("default", "child");
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"});
+        let child = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "child", "ownerReferences": [owner]}});
+        let path = kind.path(Some("default"));
+        let method = http::Method::POST;
+        let made = write::send(&client, method, &path, "application/json", &child).await;
+        let made = made.unwrap().unwrap();
+        let text = |pointer: &str| made.pointer(pointer).and_then(Value::as_str).unwrap();
+        let judged = Node {
+            kind: kind.clone(),
+            key: key.clone(),
+            uid: text("/metadata/uid").into(),
+            resource_version: text("/metadata/resourceVersion").into(),
+            owners: vec![serde_json::from_value(owner).unwrap()],
+            finalizers: Vec::new(),
+            is_deleting: false,
+        };
+        let free = json!({"metadata": {"ownerReferences": null}});
+        let live = write::patch(&client, &kind, &key, None, &free).await.unwrap().unwrap();
+        assert!(!delete(&client, &judged, "Background").await.unwrap());
+        assert_eq!(write::read(&client, &kind, &key).await.unwrap().as_ref(), Some(&live));
+
+        let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap();
+        let judged = Node { resource_version: version.into(), ..judged };
+        assert!(delete(&client, &judged, "Background").await.unwrap());
+        assert_eq!(write::read(&client, &kind, &key).await.unwrap(), None);
     }
 }

@@ -1,10 +1,9 @@
 //! What all Pods of the node share: the client, the sandbox, addresses, and a directory of what runs.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use homeostat::event::{EventType, Recorder};
 use homeostat_env::Env;
@@ -13,9 +12,9 @@ use kube::Resource;
 
 use super::address::Addresses;
 use super::configuration::Place;
-use super::logs::Log;
+use super::directory::Directory;
 use super::machine::Notice;
-use super::process::{Container, Helper};
+use super::process::Helper;
 
 /// The name under which the agent reports events.
 pub(crate) const COMPONENT: &str = "kubelet";
@@ -29,7 +28,7 @@ pub(crate) struct Host {
     pub(crate) data: PathBuf,
     pub(crate) capacity: Capacity,
     pub(crate) addresses: Mutex<Addresses>,
-    pods: Mutex<BTreeMap<(String, String), Present>>,
+    pub(crate) directory: Directory,
 }
 
 impl fmt::Debug for Host {
@@ -45,21 +44,6 @@ pub(crate) struct Capacity {
     pub(crate) memory: u64,
 }
 
-/// A Pod that the agent runs, for logs, exec and port-forward.
-#[derive(Debug, Clone)]
-pub(crate) struct Present {
-    pub(crate) uid: String,
-    pub(crate) ip: Ipv4Addr,
-    pub(crate) containers: BTreeMap<String, Runs>,
-}
-
-/// The runs of one container that can still be looked at.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Runs {
-    pub(crate) current: Option<(Container, Log)>,
-    pub(crate) previous: Option<Log>,
-}
-
 impl Host {
     #[expect(clippy::too_many_arguments, reason = "it is made in one place, from all its parts")]
     pub(crate) fn new(
@@ -72,8 +56,8 @@ impl Host {
         capacity: Capacity,
         addresses: Addresses,
     ) -> Self {
-        let (addresses, pods) = (Mutex::new(addresses), Mutex::default());
-        Self { node, client, env, helper, recorder, data, capacity, addresses, pods }
+        let (addresses, directory) = (Mutex::new(addresses), Directory::default());
+        Self { node, client, env, helper, recorder, data, capacity, addresses, directory }
     }
 
     /// The node's own address.
@@ -99,34 +83,5 @@ impl Host {
 
     pub(crate) fn warn(&self, about: ObjectReference, reason: &str, words: String) {
         self.recorder.record(COMPONENT, about, EventType::Warning, reason, words);
-    }
-
-    fn pods(&self) -> MutexGuard<'_, BTreeMap<(String, String), Present>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn show(
-        &self,
-        namespace: &str,
-        name: &str,
-        change: impl FnOnce(&mut Present),
-        new: impl FnOnce() -> Present,
-    ) {
-        let mut pods = self.pods();
-        let present = pods.entry((namespace.to_owned(), name.to_owned())).or_insert_with(new);
-        change(present);
-    }
-
-    /// Forgets a Pod, unless another of the same name has taken its place.
-    pub(crate) fn hide(&self, namespace: &str, name: &str, uid: &str) {
-        let mut pods = self.pods();
-        let key = (namespace.to_owned(), name.to_owned());
-        if pods.get(&key).is_some_and(|present| present.uid == uid) {
-            pods.remove(&key);
-        }
-    }
-
-    pub(crate) fn find(&self, namespace: &str, name: &str) -> Option<Present> {
-        self.pods().get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 }

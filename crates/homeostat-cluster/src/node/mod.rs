@@ -13,6 +13,7 @@ pub mod address;
 mod agent;
 pub mod configuration;
 mod container;
+mod directory;
 mod host;
 pub mod image;
 pub mod logs;

@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::container::{self, Running};
-use super::host::{Host, Present};
+use super::directory::Present;
+use super::host::Host;
 use super::machine::{Action, Machine, Notice, ProbeKind, StartFailure};
 use super::prober::Prober;
 
@@ -92,7 +93,7 @@ impl Worker {
 
     async fn run(mut self) {
         self.machine.prepared();
-        self.present(|_| {});
+        self.appear();
         while !self.gone {
             let now = self.host.env.now();
             let actions = self.machine.advance(now);
@@ -197,7 +198,8 @@ impl Worker {
     /// Watches over a container that just started.
     fn adopt(&mut self, name: String, attempt: i32, running: Running) {
         let Some(spec) = self.spec(&name) else { return };
-        self.present(|present| {
+        let (namespace, pod, uid) = self.names();
+        self.host.directory.change(&namespace, &pod, &uid, |present| {
             let runs = present.containers.entry(name.clone()).or_default();
             runs.previous = runs.current.take().map(|(_, log)| log);
             runs.current = Some((running.process.clone(), running.log.clone()));
@@ -254,10 +256,11 @@ impl Worker {
         (text(&meta.namespace), text(&meta.name), text(&meta.uid))
     }
 
-    fn present(&self, change: impl FnOnce(&mut Present)) {
+    /// Shows that the Pod begins to run here.
+    fn appear(&self) {
         let (namespace, name, uid) = self.names();
-        let new = || Present { uid, ip: self.ip, containers: BTreeMap::new() };
-        self.host.show(&namespace, &name, change, new);
+        let present = Present { uid, ip: self.ip, containers: BTreeMap::new() };
+        self.host.directory.show(&namespace, &name, present);
     }
 
     fn api(&self) -> Api<Pod> {
@@ -325,7 +328,7 @@ impl Worker {
         self.running.clear();
         self.tasks.shutdown().await;
         let (namespace, name, uid) = self.names();
-        self.host.hide(&namespace, &name, &uid);
+        self.host.directory.hide(&namespace, &name, &uid);
         if self.own_ip {
             addresses(&self.host).release(self.ip);
         }

@@ -38,7 +38,7 @@ impl<'a> Observed<'a> {
 
     fn wanted(&self) -> std::ops::Range<i32> {
         let start = self.start();
-        start..start + self.spec.replicas.unwrap_or(1)
+        start..start.saturating_add(self.spec.replicas.unwrap_or(1))
     }
 
     fn pod(&self, number: i32) -> Option<&'a Pod> {
@@ -48,7 +48,7 @@ impl<'a> Observed<'a> {
     /// The numbers below this one keep the former revision.
     fn partition(&self) -> i32 {
         let rolling = self.spec.update_strategy.as_ref().and_then(|s| s.rolling_update.as_ref());
-        self.start() + rolling.and_then(|r| r.partition).unwrap_or(0)
+        self.start().saturating_add(rolling.and_then(|r| r.partition).unwrap_or(0))
     }
 
     fn is_on_delete(&self) -> bool {
@@ -67,8 +67,13 @@ impl<'a> Observed<'a> {
     fn revision_for(&self, number: i32) -> String {
         let update = self.revisions.update();
         let reached = number >= self.partition()
-            && (number + 1..self.wanted().end)
-                .filter_map(|above| self.pod(above))
+            && self
+                .pods
+                .iter()
+                .filter(|pod| {
+                    let own = ordinal::of(self.set, pod);
+                    own.is_some_and(|own| own > number && self.wanted().contains(&own))
+                })
                 .all(|pod| ordinal::revision(pod) == Some(update.as_str()));
         if reached || self.is_on_delete() { update } else { self.revisions.current(self.set) }
     }
@@ -225,6 +230,13 @@ mod tests {
         assert_eq!(next(&set, &[]), ["create 0 db-new"]);
         assert!(next(&set, &[pod(0, "db-new", false)]).is_empty());
         assert_eq!(next(&set, &[pod(0, "db-new", true)]), ["create 1 db-new"]);
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_do_no_harm() {
+        let mut set = set(i32::MAX, "OrderedReady", 0);
+        set.spec.as_mut().unwrap().ordinals = serde_json::from_value(json!({"start": 7})).unwrap();
+        assert_eq!(next(&set, &[]), ["create 7 db-new"]);
     }
 
     #[test]

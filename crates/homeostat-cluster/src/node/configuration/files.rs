@@ -8,14 +8,20 @@ use std::fs;
 use std::io::Result;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path};
+use std::sync::{Mutex, PoisonError};
 
 /// Content and mode by path inside the volume.
 pub(super) type Files = BTreeMap<String, (Vec<u8>, u32)>;
 
 const CURRENT: &str = "..data";
 
+/// Held while a volume is written.
+static PUBLISHING: Mutex<()> = Mutex::new(());
+
 /// Makes `directory` hold exactly `files`; touches nothing when it does already.
 pub(super) fn publish(directory: &Path, files: &Files) -> Result<()> {
+    // Containers of a Pod start at the same time and share their volumes.
+    let _one_at_a_time = PUBLISHING.lock().unwrap_or_else(PoisonError::into_inner);
     fs::create_dir_all(directory)?;
     let current = directory.join(CURRENT);
     let old = fs::read_link(&current).ok();
@@ -28,6 +34,10 @@ pub(super) fn publish(directory: &Path, files: &Files) -> Result<()> {
         .map_or(0, |number| number + 1);
     let version = format!("..version-{number}");
     let fresh = directory.join(&version);
+    if fresh.exists() {
+        // Left behind by an attempt that failed half-way.
+        fs::remove_dir_all(&fresh)?;
+    }
     fs::create_dir(&fresh)?;
     for (path, (content, mode)) in files {
         let file = fresh.join(inner(path));
@@ -88,6 +98,31 @@ fn inner(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn containers_that_start_together_share_one_volume() {
+        let root = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let volume = root.path().join(round.to_string());
+            let files: Files = [("key".into(), (b"value".to_vec(), 0o644))].into();
+            std::thread::scope(|scope| {
+                let together: Vec<_> =
+                    (0..4).map(|_| scope.spawn(|| publish(&volume, &files))).collect();
+                together.into_iter().for_each(|one| one.join().unwrap().unwrap());
+            });
+            assert_eq!(fs::read_to_string(volume.join("key")).unwrap(), "value");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_failed_does_not_stand_in_the_way_of_the_next() {
+        let root = tempfile::tempdir().unwrap();
+        let volume = root.path().join("v");
+        let files = |path: &str| -> Files { [(path.into(), (b"1".to_vec(), 0o644))].into() };
+        assert!(publish(&volume, &files("../climbs")).is_err());
+        publish(&volume, &files("a")).unwrap();
+        assert_eq!(fs::read_to_string(volume.join("a")).unwrap(), "1");
+    }
 
     #[test]
     fn a_changed_source_replaces_all_files_at_once() {

@@ -4,12 +4,16 @@ use std::fs::{self, File};
 use std::io::{Error, Result};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{chdir, chroot, fchdir, setsid};
+use nix::unistd::{
+    Gid, Uid, chdir, chroot, fchdir, geteuid, getppid, setgid, setgroups, setsid, setuid,
+};
 
-use super::{Entry, Tier, exit_code, init};
+use super::{Entry, Program, Tier, exit_code, init};
 
 /// Exit code when the program could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
@@ -43,18 +47,65 @@ fn run(args: &[String]) -> Result<i32> {
     if entry.tier == Tier::User {
         init::become_user(&mut entry.program)?;
     }
-    let mut command = init::command(&entry.program);
-    if !entry.terminal {
-        command.process_group(0);
-    }
     let mut child =
-        command.spawn().map_err(|error| Error::other(init::why(&entry.program, &error)))?;
+        bound(&entry).spawn().map_err(|error| Error::other(init::why(&entry.program, &error)))?;
     if entry.terminal {
         // Control-C is for the program: what it makes of it is the exit code. Only now, for what is
         // blocked before is blocked in the program too.
         SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT]).thread_block()?;
     }
     Ok(exit_code(child.wait()?))
+}
+
+/// The program, by way of [`bound_main`]: whoever ends this process, a client that hung up or a probe
+/// whose time is over, ends the program with it.
+fn bound(entry: &Entry) -> Command {
+    let mut program = entry.program.clone();
+    let id = |id: Option<u32>| id.map_or_else(String::new, |id| id.to_string());
+    // From inside a pid namespace, a parent outside of it is 0.
+    let parent = if entry.tier == Tier::Raw { std::process::id() } else { 0 };
+    let how = ["sandbox".into(), "bound".into(), parent.to_string()];
+    let who = [id(program.user.take()), id(program.group.take())];
+    let argv = ["/proc/self/exe".into()].into_iter().chain(how).chain(who).chain(program.argv);
+    program.argv = argv.collect();
+    let mut command = init::command(&program);
+    if !entry.terminal {
+        command.process_group(0);
+    }
+    command
+}
+
+/// `sandbox bound PARENT USER GROUP PROGRAM ARG…`: becomes the program, which ends with its parent.
+pub(super) fn bound_main(args: &[String]) -> i32 {
+    let error = become_program(args).err().unwrap_or_else(|| Error::other("nothing to run"));
+    #[expect(clippy::print_stderr, reason = "standard error is the caller's terminal")]
+    {
+        eprintln!("{error}");
+    }
+    NOT_STARTED
+}
+
+fn become_program(args: &[String]) -> Result<()> {
+    let [parent, user, group, argv @ ..] = args else { return Ok(()) };
+    if let Ok(group) = group.parse() {
+        setgid(Gid::from_raw(group))?;
+    }
+    if let Ok(user) = user.parse() {
+        if geteuid().is_root() {
+            setgroups(&[])?;
+        }
+        setuid(Uid::from_raw(user))?;
+    }
+    // After the change of user, which would undo it.
+    set_pdeathsig(Signal::SIGKILL)?;
+    if getppid().to_string() != *parent {
+        return Err(Error::other("nobody waits for the program any more"));
+    }
+    let program =
+        Program { argv: argv.to_vec(), env: Vec::new(), directory: None, user: None, group: None };
+    let error =
+        Command::new(argv.first().map_or("", String::as_str)).args(argv.iter().skip(1)).exec();
+    Err(Error::other(init::why(&program, &error)))
 }
 
 fn join(entry: &Entry) -> Result<()> {

@@ -132,6 +132,7 @@ pub fn main_if_asked() {
             (Some("sandbox"), Some("outer")) => outer::main(),
             (Some("sandbox"), Some("init")) => init::main(),
             (Some("sandbox"), Some("enter")) => enter::main(&rest),
+            (Some("sandbox"), Some("bound")) => enter::bound_main(&rest),
             (Some("sandbox"), Some("probe")) => outer::probe(),
             (Some("image"), Some(image)) => super::image::builtin::main(image, &rest),
             _ => return,

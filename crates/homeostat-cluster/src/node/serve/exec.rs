@@ -15,7 +15,7 @@ use super::channel::{self, Incoming, Receiver, Sender};
 use super::query::Query;
 use super::upgrade::asks_for_spdy;
 use super::{Body, Refusal, streams};
-use crate::node::host::Runs;
+use crate::node::directory::Runs;
 use crate::node::logs::{Options, follow};
 use crate::node::process::Container;
 use crate::node::sandbox::exit_code;

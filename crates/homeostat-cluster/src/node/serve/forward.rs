@@ -26,7 +26,12 @@ pub(super) fn answer<B>(
         let still_there = {
             let (host, uid) = (service.host.clone(), pod.uid);
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
-            move || host.find(&namespace, &name).filter(|pod| pod.uid == uid).map(|pod| pod.ip)
+            move || {
+                host.directory
+                    .find(&namespace, &name)
+                    .filter(|pod| pod.uid == uid)
+                    .map(|pod| pod.ip)
+            }
         };
         return tunnel::answer(request, still_there);
     }

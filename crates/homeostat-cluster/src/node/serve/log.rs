@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::query::Query;
 use super::{Body, Refusal, full};
-use crate::node::host::Runs;
+use crate::node::directory::Runs;
 use crate::node::logs::{Options, follow, read};
 
 pub(super) async fn answer(

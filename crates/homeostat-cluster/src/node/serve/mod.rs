@@ -30,7 +30,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use tower::BoxError;
 
-use super::host::{Host, Present, Runs};
+use super::directory::{Present, Runs};
+use super::host::Host;
 use query::Query;
 
 /// The body of every answer.
@@ -91,7 +92,7 @@ impl NodeService {
         let missing = || {
             (StatusCode::NOT_FOUND, format!("pod \"{namespace}/{name}\" does not run on this node"))
         };
-        self.host.find(namespace, name).ok_or_else(missing)
+        self.host.directory.find(namespace, name).ok_or_else(missing)
     }
 
     fn container(&self, namespace: &str, pod: &str, name: &str) -> Result<Runs, Refusal> {
