@@ -56,7 +56,6 @@ impl Test {
         if find("go").is_some() {
             run(std::env::current_exe()?, &["generate", "--check"])?;
         }
-        run(&cargo, &["build", "--workspace", "--bins"])?;
         judge.test(&cargo, &["test", "--workspace"])?;
         if let Some(oracle) = &judge.oracle {
             println!("\nOnce more, on kube-apiserver:");
