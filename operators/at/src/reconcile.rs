@@ -16,7 +16,7 @@ use crate::{At, AtStatus, OPERATOR, Phase};
 /// A bad schedule and a stranger's Pod of the same name wait for a change; all else is retried.
 pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
     let phase = at.status.as_ref().and_then(|status| status.phase);
-    if phase == Some(Phase::Done) {
+    if phase == Some(Phase::Done) || at.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
     let due = at.spec.due().map_err(Error::terminal)?;
