@@ -4,6 +4,7 @@ use homeostat::k8s_openapi::ByteString;
 use homeostat::k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::server::Address;
 use crate::{LogicalDatabase, OPERATOR};
@@ -17,7 +18,9 @@ pub(crate) fn secret_name(object: &LogicalDatabase) -> String {
 
 pub(crate) fn secret(object: &LogicalDatabase, role: &Address) -> Secret {
     let Address { host, port, username, password, database } = role;
-    let uri = format!("postgresql://{username}:{password}@{host}:{port}/{database}");
+    // Somebody may have put a password of their own there.
+    let quoted = utf8_percent_encode(password, NON_ALPHANUMERIC);
+    let uri = format!("postgresql://{username}:{quoted}@{host}:{port}/{database}");
     let data = [
         ("username", username.clone()),
         ("password", password.clone()),

@@ -51,10 +51,12 @@ pub struct LogicalDatabaseSpec {
     /// The Secret with the server's administrator: `host`, `port`, `username`, `password`, `database`.
     #[schemars(length(min = 1))]
     pub server_secret: String,
-    /// The database to make.
+    /// The database to make. It cannot be changed afterwards.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "databaseName cannot be changed"}]))]
     #[schemars(regex(pattern = r"^[a-z_][a-z0-9_-]{0,62}$"))]
     pub database_name: String,
-    /// The role that owns it and may log in.
+    /// The role that owns it and may log in. It cannot be changed afterwards.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "owner cannot be changed"}]))]
     #[schemars(regex(pattern = r"^[a-z_][a-z0-9_-]{0,62}$"))]
     pub owner: String,
     /// What becomes of database and role when this object is deleted; `Delete` by default.

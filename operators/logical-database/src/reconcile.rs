@@ -8,7 +8,7 @@ use homeostat::{Change, Context, Error, Key, Outcome, Result, condition};
 use kube::ResourceExt;
 
 use crate::references::References;
-use crate::server::{Address, Found, Server, ServerError, is_refused_login};
+use crate::server::{Address, Found, Server, ServerError, is_depended_on, is_refused_login};
 use crate::{DeletionPolicy, FINALIZER, LogicalDatabase, LogicalDatabaseStatus, children, sql};
 
 /// How often the server is looked at: it sends no events.
@@ -19,19 +19,44 @@ pub(crate) async fn reconcile(
     ctx: &Context<LogicalDatabase>,
     references: &References,
 ) -> Result<Outcome> {
-    if ctx.finalizer(FINALIZER, || clean_up(object, ctx)).await? {
+    // Before the finalizer: a cleanup that cannot reach the server is woken by the Secret too.
+    let namespace = object.namespace().unwrap_or_default();
+    references.set(ctx.key(), Key::namespaced(namespace, object.spec.server_secret.as_str()));
+    let cleanup = || async {
+        clean_up(object, ctx).await.inspect_err(|error| {
+            ctx.event(EventType::Warning, "CleanupFailed", error.chain());
+        })
+    };
+    if ctx.finalizer(FINALIZER, cleanup).await? {
         references.forget(ctx.key());
         return Ok(Outcome::Done);
     }
-    let namespace = object.namespace().unwrap_or_default();
-    references.set(ctx.key(), Key::namespaced(namespace, object.spec.server_secret.as_str()));
 
     let Some(server_secret) = ctx.get::<Secret>(&object.spec.server_secret).await? else {
         let message = format!("Secret {} does not exist yet", object.spec.server_secret);
         ctx.status(status(object, None, false, "WaitingForServer", &message)).await?;
         return Ok(Outcome::Done);
     };
-    let administrator = Address::from_secret(&server_secret).map_err(classify)?;
+    match keep(object, ctx, &server_secret).await {
+        Ok(()) => Ok(Outcome::RequeueAfter(CHECK_EVERY)),
+        Err(error) => {
+            // What the server refuses makes the last good status untrue; a conflict does not.
+            if let Error::Terminal(_) | Error::Transient(_) = error {
+                let reason = if error.is_terminal() { "NotPossible" } else { "ServerUnavailable" };
+                ctx.status(status(object, None, false, reason, &error.chain())).await?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Makes sure that role, database and Secret are in place, and says so.
+async fn keep(
+    object: &LogicalDatabase,
+    ctx: &Context<LogicalDatabase>,
+    server_secret: &Secret,
+) -> Result<()> {
+    let administrator = Address::from_secret(server_secret).map_err(classify)?;
     let external_id = administrator.external_id(&object.spec.database_name);
     if recorded(object) != Some(external_id.as_str()) {
         // The intent comes first: after a crash, what is found under this name is ours to finish.
@@ -57,7 +82,7 @@ pub(crate) async fn reconcile(
     }
     let message = format!("{} can log in to {}", role.username, role.database);
     ctx.status(status(object, Some(external_id), true, "Provisioned", &message)).await?;
-    Ok(Outcome::RequeueAfter(CHECK_EVERY))
+    Ok(())
 }
 
 fn recorded(object: &LogicalDatabase) -> Option<&str> {
@@ -69,18 +94,30 @@ fn mark(object: &LogicalDatabase) -> String {
     format!("homeostat.dev/uid={}", object.uid().unwrap_or_default())
 }
 
-/// Before anything is recorded: nothing of that name may be there, unless it bears our mark.
+/// Whether a role that is there was made by this object.
+fn is_our_role(object: &LogicalDatabase, found: &Found) -> bool {
+    found.mark.as_deref() == Some(mark(object).as_str())
+}
+
+/// The same for a database, once its role is known to be ours. A database cannot be made and
+/// marked in one transaction: one that has no mark yet and belongs to our role is half made.
+fn is_our_database(object: &LogicalDatabase, found: &Found) -> bool {
+    match &found.mark {
+        Some(theirs) => *theirs == mark(object),
+        None => found.owner.as_deref() == Some(object.spec.owner.as_str()),
+    }
+}
+
+/// Before anything is recorded: nothing of that name may be there, unless it is ours.
 async fn refuse_strangers(object: &LogicalDatabase, server: &Server) -> Result<()> {
     let (database, role) = (&object.spec.database_name, &object.spec.owner);
-    let found = [
-        ("database", database, server.find_database(database).await.map_err(classify)?),
-        ("role", role, server.find_role(role).await.map_err(classify)?),
-    ];
-    for (what, name, found) in found {
-        let stranger = |found: Found| found.mark.as_deref() != Some(mark(object).as_str());
-        if found.is_some_and(stranger) {
-            return Err(classify(ServerError::Stranger { what, name: name.clone() }));
-        }
+    let found = server.find_role(role).await.map_err(classify)?;
+    if found.is_some_and(|found| !is_our_role(object, &found)) {
+        return Err(classify(ServerError::Stranger { what: "role", name: role.clone() }));
+    }
+    let found = server.find_database(database).await.map_err(classify)?;
+    if found.is_some_and(|found| !is_our_database(object, &found)) {
+        return Err(classify(ServerError::Stranger { what: "database", name: database.clone() }));
     }
     Ok(())
 }
@@ -139,7 +176,7 @@ async fn provision(
 ) -> Result<(), ServerError> {
     let mark = mark(object);
     match server.find_role(&role.username).await? {
-        Some(found) if found.mark.as_deref() != Some(mark.as_str()) => {
+        Some(found) if !is_our_role(object, &found) => {
             return Err(ServerError::Stranger { what: "role", name: role.username.clone() });
         }
         Some(_) => {
@@ -153,8 +190,11 @@ async fn provision(
                 .await?;
         }
     }
-    // A database cannot be made and marked in one transaction: the recorded intent covers the gap.
     let statement = match server.find_database(&role.database).await? {
+        // Somebody was quicker, after the look around or since it was dropped: it is theirs.
+        Some(found) if !is_our_database(object, &found) => {
+            return Err(ServerError::Stranger { what: "database", name: role.database.clone() });
+        }
         Some(_) => sql::own_database(&role.database, &role.username),
         None => sql::create_database(&role.database, &role.username),
     };
@@ -180,19 +220,26 @@ async fn clean_up(object: &LogicalDatabase, ctx: &Context<LogicalDatabase>) -> R
     let Ok(administrator) = Address::from_secret(&secret) else { return Ok(()) };
     let server = administrator.connect().await.map_err(classify)?;
     let (database, role) = (&object.spec.database_name, &object.spec.owner);
-    let ours = |found: Option<Found>| {
-        found.is_some_and(|found| found.mark.as_deref() == Some(mark(object).as_str()))
-    };
-    if ours(server.find_database(database).await.map_err(classify)?) {
-        server
-            .run("to drop the database", &sql::drop_database(database))
+    let found = server.find_role(role).await.map_err(classify)?;
+    let role_is_ours = found.is_some_and(|found| is_our_role(object, &found));
+    let found = server.find_database(database).await.map_err(classify)?;
+    // Without our role, a database that bears no mark may be anybody's.
+    if found.is_some_and(|found| {
+        is_our_database(object, &found) && (role_is_ours || found.mark.is_some())
+    }) {
+        let statement = sql::drop_database(database);
+        server.run("to drop the database", &statement).await.map_err(classify)?;
+    }
+    if !role_is_ours {
+        return Ok(());
+    }
+    match server.run("to drop the role", &sql::drop_role(role)).await {
+        Err(error) if is_depended_on(&error) => server
+            .run("to take from the role what it has and drop it", &sql::release_and_drop_role(role))
             .await
-            .map_err(classify)?;
+            .map_err(classify),
+        dropped => dropped.map_err(classify),
     }
-    if ours(server.find_role(role).await.map_err(classify)?) {
-        server.run("to drop the role", &sql::drop_role(role)).await.map_err(classify)?;
-    }
-    Ok(())
 }
 
 fn status(
@@ -212,5 +259,36 @@ fn status(
         ready,
         conditions: vec![condition],
         observed_generation: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LogicalDatabaseSpec;
+
+    fn object() -> LogicalDatabase {
+        let spec = LogicalDatabaseSpec {
+            server_secret: "server".to_owned(),
+            database_name: "orders".to_owned(),
+            owner: "clerk".to_owned(),
+            deletion_policy: DeletionPolicy::Delete,
+        };
+        let mut object = LogicalDatabase::new("orders", spec);
+        object.metadata.uid = Some("1".to_owned());
+        object
+    }
+
+    fn database(owner: &str, mark: Option<&str>) -> Found {
+        Found { owner: Some(owner.to_owned()), mark: mark.map(str::to_owned), login: false }
+    }
+
+    #[test]
+    fn a_database_is_ours_by_its_mark_or_half_made() {
+        let ours = |owner, mark| is_our_database(&object(), &database(owner, mark));
+        assert!(ours("anybody", Some("homeostat.dev/uid=1")), "somebody changed its owner");
+        assert!(ours("clerk", None), "we stopped between making and marking it");
+        assert!(!ours("postgres", None), "somebody made it by hand");
+        assert!(!ours("clerk", Some("homeostat.dev/uid=2")), "another object made it");
     }
 }

@@ -112,6 +112,12 @@ pub(crate) fn is_refused_login(error: &ServerError) -> bool {
     })
 }
 
+/// Whether a role cannot go because it still has something.
+pub(crate) fn is_depended_on(error: &ServerError) -> bool {
+    let ServerError::Refused { source, .. } = error else { return false };
+    source.code() == Some(&SqlState::DEPENDENT_OBJECTS_STILL_EXIST)
+}
+
 /// A connection; it ends with the value.
 #[derive(Debug)]
 pub(crate) struct Server {

@@ -41,6 +41,13 @@ pub(crate) fn drop_role(role: &str) -> String {
     format!("DROP ROLE IF EXISTS {}", identifier(role))
 }
 
+/// The same for a role that was granted something, or made something in another database that we
+/// are connected to: that becomes ours, so that nothing is lost with the role.
+pub(crate) fn release_and_drop_role(role: &str) -> String {
+    let role = identifier(role);
+    format!("REASSIGN OWNED BY {role} TO CURRENT_USER; DROP OWNED BY {role}; DROP ROLE {role}")
+}
+
 /// The owner's name and the mark of a database.
 pub(crate) const FIND_DATABASE: &str = "SELECT pg_catalog.pg_get_userbyid(d.datdba)::text, \
      pg_catalog.shobj_description(d.oid, 'pg_database') \
