@@ -69,6 +69,53 @@ fn a_role_can_log_in_and_is_made_again_when_somebody_drops_it() {
 }
 
 #[test]
+fn a_lost_or_edited_secret_comes_to_a_uri_that_works() {
+    let (up, old) = with_database();
+    assert_eq!(
+        psql(&old, "CREATE TABLE t (x int); INSERT INTO t VALUES (42)").as_deref(),
+        Some("")
+    );
+    up.kubectl(&["delete", "secret", "shop-credentials"]);
+    let new = eventually("the Secret is there again", || {
+        up.try_value("secret/shop-credentials", ".data.uri")
+            .map(|_| up.secret("shop-credentials", "uri"))
+    });
+    assert_ne!(old, new, "the password is lost");
+    assert_eq!(eventually("the new uri works", || psql(&new, "SELECT x FROM t")), "42");
+    assert_eq!(psql(&old, "SELECT 1"), None, "the old one does not");
+
+    let edit = r#"{"stringData": {"password": "it's @ll mine/"}}"#;
+    up.kubectl(&["patch", "secret", "shop-credentials", "--type=merge", "-p", edit]);
+    let edited = eventually("the uri follows the password", || {
+        let uri = up.secret("shop-credentials", "uri");
+        uri.contains("it%27s%20%40ll%20mine%2F@").then_some(uri)
+    });
+    assert_eq!(eventually("the edited uri works", || psql(&edited, "SELECT x FROM t")), "42");
+}
+
+#[test]
+fn a_logical_database_is_not_ready_while_its_server_is_away() {
+    let (up, _, _) = with_logical("Delete");
+    let replicas = |count| format!("{{\"spec\":{{\"replicas\":{count}}}}}");
+    up.kubectl(&["patch", "database", "shop", "--type=merge", "-p", &replicas(0)]);
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready=False", "--timeout=60s"]);
+    assert_eq!(up.value("ldb/orders", ".status.ready"), "false");
+    up.kubectl(&["patch", "database", "shop", "--type=merge", "-p", &replicas(1)]);
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready", "--timeout=120s"]);
+}
+
+#[test]
+fn deleting_ends_also_for_a_half_made_database_and_a_role_with_grants() {
+    let (up, administrator, _) = with_logical("Delete");
+    psql(&administrator, "COMMENT ON DATABASE orders IS NULL").unwrap();
+    psql(&administrator, "GRANT CONNECT ON DATABASE shop TO clerk").unwrap();
+    up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
+    let left = "SELECT (SELECT count(*) FROM pg_roles WHERE rolname = 'clerk') \
+                + (SELECT count(*) FROM pg_database WHERE datname = 'orders')";
+    assert_eq!(psql(&administrator, left).as_deref(), Some("0"));
+}
+
+#[test]
 fn deleting_with_policy_delete_removes_database_and_role() {
     let (up, administrator, _) = with_logical("Delete");
     up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);

@@ -256,7 +256,7 @@ fn without_account_volume(object: &mut Value) {
 
 /// Replaces what differs from run to run: uids, revisions, times, addresses, secrets.
 fn comparable(value: &mut Value, namespace: &str, key: Option<&str>) {
-    const VARYING: [&str; 16] = [
+    const VARYING: [&str; 20] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -273,6 +273,11 @@ fn comparable(value: &mut Value, namespace: &str, key: Option<&str>) {
         "host",
         "managedFields",
         "volumeName",
+        // A Database's Pods carry a mark of its password.
+        "homeostat.dev/credentials",
+        "controller-revision-hash",
+        "currentRevision",
+        "updateRevision",
     ];
     match value {
         // Written out or left out, a null means the same.

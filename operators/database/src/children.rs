@@ -7,9 +7,10 @@ use homeostat::k8s_openapi::api::apps::v1::{
     StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec,
 };
 use homeostat::k8s_openapi::api::core::v1::{
-    Container, ContainerPort, EnvVar, EnvVarSource, PersistentVolumeClaim,
-    PersistentVolumeClaimSpec, PodSpec, PodTemplateSpec, Probe, Secret, SecretKeySelector, Service,
-    ServicePort, ServiceSpec, TCPSocketAction, VolumeMount, VolumeResourceRequirements,
+    Container, ContainerPort, EnvVar, EnvVarSource, ExecAction, Lifecycle, LifecycleHandler,
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, PodSpec, PodTemplateSpec, Probe, Secret,
+    SecretKeySelector, Service, ServicePort, ServiceSpec, TCPSocketAction, VolumeMount,
+    VolumeResourceRequirements,
 };
 use homeostat::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -17,10 +18,29 @@ use homeostat::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
-use crate::{Database, OPERATOR, PORT};
+use crate::{Database, OPERATOR, PORT, credentials};
 
 const VOLUME: &str = "data";
 const MOUNT: &str = "/var/lib/postgresql/data";
+
+/// The annotation of the Pods that changes with the password.
+const CREDENTIALS_MARK: &str = "homeostat.dev/credentials";
+
+/// The image sets the password only when it makes the data directory. A server that finds one there
+/// is told the password of the Secret through its own socket, as soon as it answers, so that the
+/// `uri` works also after the Secret was lost or changed. It gives up after a minute: a server that
+/// lets nobody in that way keeps the password it has.
+const TELL_PASSWORD: &str = r#"
+command -v psql >/dev/null || exit 0
+for try in $(seq 120); do
+  psql -qX -v ON_ERROR_STOP=1 -h /var/run/postgresql -U "$POSTGRES_USER" -d postgres <<'END' 2>/dev/null && exit 0
+\set role `printenv POSTGRES_USER`
+\set password `printenv POSTGRES_PASSWORD`
+ALTER ROLE :"role" PASSWORD :'password';
+END
+  sleep 0.5
+done
+"#;
 
 pub(crate) fn secret_name(database: &Database) -> String {
     format!("{}-credentials", database.name_any())
@@ -74,7 +94,9 @@ pub(crate) fn secret(database: &Database, data: BTreeMap<String, ByteString>) ->
     }
 }
 
-pub(crate) fn stateful_set(database: &Database) -> StatefulSet {
+/// `password` decides nothing but a mark: when it changes, the servers start again with the new one.
+pub(crate) fn stateful_set(database: &Database, password: &str) -> StatefulSet {
+    let mark = credentials::mark(&database.uid().unwrap_or_default(), password);
     StatefulSet {
         metadata: metadata(database, database.name_any()),
         spec: Some(StatefulSetSpec {
@@ -87,6 +109,7 @@ pub(crate) fn stateful_set(database: &Database) -> StatefulSet {
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
                     labels: Some(labels(database)),
+                    annotations: Some([(CREDENTIALS_MARK.to_owned(), mark)].into()),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(PodSpec { containers: vec![container(database)], ..PodSpec::default() }),
@@ -138,6 +161,15 @@ fn container(database: &Database) -> Container {
             container_port: PORT,
             ..ContainerPort::default()
         }]),
+        lifecycle: Some(Lifecycle {
+            post_start: Some(LifecycleHandler {
+                exec: Some(ExecAction {
+                    command: Some(["sh", "-c", TELL_PASSWORD].map(str::to_owned).into()),
+                }),
+                ..LifecycleHandler::default()
+            }),
+            ..Lifecycle::default()
+        }),
         readiness_probe: Some(Probe {
             tcp_socket: Some(TCPSocketAction {
                 port: IntOrString::Int(PORT),

@@ -1,7 +1,8 @@
 //! Database: a PostgreSQL server with storage, an address and credentials.
 //!
-//! The password is made once and never rewritten; the address in the Secret is the Service's, so
-//! the `uri` works as it is from wherever that address answers.
+//! The password is made once and never rewritten. Should the Secret be lost or its password edited,
+//! the servers start again and take the new one over. The address in the Secret is the Service's,
+//! so the `uri` works as it is from wherever that address answers.
 
 mod children;
 mod credentials;
@@ -49,13 +50,15 @@ pub struct DatabaseSpec {
     pub version: String,
     /// The size of the volume; 1Gi by default. It cannot be changed afterwards.
     #[serde(default = "default_storage")]
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "storage cannot be changed"}]))]
     pub storage: String,
     /// How many servers; 1 by default. Clients reach the first one; replication is not set up.
     #[serde(default = "one")]
     #[schemars(range(min = 0))]
     pub replicas: i32,
-    /// The database made at the first start; `app` by default.
+    /// The database made at the first start; `app` by default. It cannot be changed afterwards.
     #[serde(default = "default_database")]
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "databaseName cannot be changed"}]))]
     #[schemars(regex(pattern = r"^[a-z_][a-z0-9_-]{0,62}$"))]
     pub database_name: String,
 }

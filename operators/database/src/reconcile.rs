@@ -24,8 +24,10 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
     }
     let service = ctx.apply(children::service(&database)).await?;
     let host = address(&service.object)?;
-    let secret = ctx.apply(secret(&database, &ctx, &host).await?).await?;
-    let stateful_set = ctx.apply(children::stateful_set(&database)).await?;
+    let password = password(&database, &ctx).await?;
+    let data = credentials::data(&password, &host, PORT, &database.spec.database_name);
+    let secret = ctx.apply(children::secret(&database, data)).await?;
+    let stateful_set = ctx.apply(children::stateful_set(&database, &password)).await?;
     let changes = [
         ("Service", service.change),
         ("Secret", secret.change),
@@ -55,14 +57,11 @@ fn address(service: &Service) -> Result<String> {
     })
 }
 
-/// The Secret as it should be: the password that is there, or a new one.
-async fn secret(database: &Database, ctx: &Context<Database>, host: &str) -> Result<Secret> {
+/// The password that is there, or a new one.
+async fn password(database: &Database, ctx: &Context<Database>) -> Result<String> {
     let present = ctx.get::<Secret>(&children::secret_name(database)).await?;
     let password = present.as_deref().and_then(credentials::password_in);
-    let password =
-        password.unwrap_or_else(|| ctx.env().random_alphanumeric(credentials::PASSWORD_LENGTH));
-    let data = credentials::data(&password, host, PORT, &database.spec.database_name);
-    Ok(children::secret(database, data))
+    Ok(password.unwrap_or_else(|| ctx.env().random_alphanumeric(credentials::PASSWORD_LENGTH)))
 }
 
 fn status(database: &Database, stateful_set: &StatefulSet, host: &str) -> DatabaseStatus {
@@ -70,7 +69,8 @@ fn status(database: &Database, stateful_set: &StatefulSet, host: &str) -> Databa
     let current = seen.observed_generation >= stateful_set.metadata.generation;
     let up = seen.ready_replicas.unwrap_or(0);
     let wanted = database.spec.replicas;
-    let ready = current && up == wanted;
+    // One that has yet to start again may have another version or password.
+    let ready = current && up == wanted && seen.updated_replicas.unwrap_or(0) == wanted;
     let message = format!("{up} of {wanted} servers are up");
     DatabaseStatus {
         ready,
