@@ -33,7 +33,10 @@ enum State {
     ToList,
     /// Nothing is open; the next `Go` watches from the known revision.
     ToWatch,
-    Streaming,
+    /// A list by watch; what it says counts once the server has opened it.
+    Streaming {
+        opened: bool,
+    },
     Paging {
         first: bool,
     },
@@ -96,7 +99,8 @@ impl Machine {
             (State::Paging { first }, Input::Page { items, revision, token }) => {
                 self.page(first, items, &revision, token, dice)
             }
-            (State::Streaming, Input::Opened) => {
+            (State::Streaming { .. }, Input::Opened) => {
+                self.state = State::Streaming { opened: true };
                 let new_history = self.new_history();
                 self.read(vec![Change::Restart { new_history }])
             }
@@ -112,7 +116,10 @@ impl Machine {
                 self.heard(&revision);
                 self.read(vec![Change::Deleted(object)])
             }
-            (State::Streaming, Input::Bookmark { revision, initial_end: true }) => {
+            (
+                State::Streaming { opened: true },
+                Input::Bookmark { revision, initial_end: true },
+            ) => {
                 if let Some(why) = self.refuses(&revision) {
                     return self.pause(State::ToList, why, dice);
                 }
@@ -128,10 +135,12 @@ impl Machine {
             (_, Input::Bookmark { .. } | Input::Opened | Input::Page { .. }) => {
                 self.read(Vec::new())
             }
-            (State::Streaming, Input::Refused(refusal)) if refusal.is_not_understood() => {
+            (State::Streaming { .. }, Input::Refused(refusal)) if refusal.is_not_understood() => {
                 self.without_streaming(dice)
             }
-            (State::Streaming, Input::Closed | Input::Silent) => self.without_streaming(dice),
+            (State::Streaming { .. }, Input::Closed | Input::Silent) => {
+                self.without_streaming(dice)
+            }
             (State::Paging { first: false }, Input::Refused(refusal)) if refusal.is_gone() => {
                 // The continue token has expired; in one piece the list cannot expire.
                 self.paged = false;
@@ -194,7 +203,7 @@ impl Machine {
     fn list<O>(&mut self, dice: f64) -> Step<O> {
         let since = self.revision.clone().filter(|_| !self.consistent);
         let request = if self.streaming {
-            self.state = State::Streaming;
+            self.state = State::Streaming { opened: false };
             Request::StreamingList { since, limit: time_limit(dice) }
         } else {
             self.state = State::Paging { first: true };

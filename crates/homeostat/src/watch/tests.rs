@@ -327,7 +327,7 @@ fn input() -> impl Strategy<Value = Input<u64>> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 2_000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 10_000, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn whatever_comes_the_revision_goes_back_only_to_a_new_history(
