@@ -1,0 +1,157 @@
+//! Replaces what cannot be equal on two servers by the role it plays.
+//!
+//! Uids and revisions become numbers in order of appearance, so that "the same as before" and "a
+//! new one" stay visible: a write that changes nothing must show the revision of the step before.
+
+use jiff::{SignedDuration, Timestamp};
+use regex::{Captures, Regex};
+use serde_json::Value;
+
+/// What one side has shown so far.
+#[derive(Debug)]
+pub(crate) struct Normal {
+    uids: Vec<String>,
+    revisions: Vec<String>,
+    /// Generated names, with what they are shown as.
+    generated: Vec<(String, String)>,
+    uid: Regex,
+    time: Regex,
+    revision_in_words: Regex,
+    address: Regex,
+    age: Regex,
+    started: Timestamp,
+}
+
+impl Default for Normal {
+    fn default() -> Self {
+        let regex = |text: &str| Regex::new(text).unwrap();
+        Self {
+            uids: Vec::new(),
+            revisions: Vec::new(),
+            generated: Vec::new(),
+            uid: regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+            time: regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
+            revision_in_words: regex(
+                r"((?:resource version: |ResourceVersion in [a-z ]+: |current: )\(?)\d+( \(\d+\))?",
+            ),
+            address: regex(r"10\.96\.\d+\.\d+"),
+            age: regex(r"^\d+m?s$"),
+            started: homeostat_env::Env::system().now(),
+        }
+    }
+}
+
+impl Normal {
+    /// The value with roles in place of what differs.
+    pub(crate) fn value(&mut self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.text_noting(&text).into(),
+            Value::Array(items) => {
+                items.into_iter().filter(shown).map(|item| self.value(item)).collect()
+            }
+            Value::Object(mut fields) => {
+                self.note_generated_name(&Value::Object(fields.clone()));
+                let list = ["items", "rows"].iter().any(|field| fields.contains_key(*field))
+                    || fields.get("type").is_some_and(|word| word == "BOOKMARK");
+                if list {
+                    hide(fields.get_mut("metadata"));
+                    hide(fields.get_mut("object").and_then(|object| object.get_mut("metadata")));
+                }
+                if let Some(Value::Array(managers)) = fields.get_mut("managedFields") {
+                    // Their order depends on whether a second passed between two steps.
+                    managers.sort_by_key(|manager| {
+                        ["operation", "manager", "subresource", "apiVersion"]
+                            .map(|field| manager[field].to_string())
+                    });
+                }
+                fields.into_iter().map(|(name, value)| self.field(name, value)).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn field(&mut self, name: String, value: Value) -> (String, Value) {
+        let value = match (name.as_str(), value) {
+            ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok() => {
+                format!("<revision {}>", position(&mut self.revisions, &text)).into()
+            }
+            ("nodePort", Value::Number(port)) if port.as_u64() >= Some(30000) => "<port>".into(),
+            ("cells", Value::Array(cells)) => cells
+                .into_iter()
+                .map(|cell| match cell {
+                    Value::String(text) if self.age.is_match(&text) => "<age>".into(),
+                    other => self.value(other),
+                })
+                .collect(),
+            (_, value) => self.value(value),
+        };
+        (name, value)
+    }
+
+    fn note_generated_name(&mut self, object: &Value) {
+        let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        if let (Some(prefix), Some(name)) = (field("/generateName"), field("/name"))
+            && name.starts_with(prefix)
+            && !self.generated.iter().any(|(known, _)| known == name)
+        {
+            let suffix = name.len() - prefix.len();
+            let role = format!("{prefix}<{suffix} letters, {}>", self.generated.len());
+            self.generated.push((name.to_owned(), role));
+        }
+    }
+
+    fn text_noting(&mut self, text: &str) -> String {
+        for found in self.uid.find_iter(text) {
+            position(&mut self.uids, found.as_str());
+        }
+        self.text(text)
+    }
+
+    /// Words with roles in place of what differs.
+    pub(crate) fn text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, role) in &self.generated {
+            text = text.replace(name, role);
+        }
+        let text = self.uid.replace_all(&text, |found: &Captures<'_>| {
+            let known = self.uids.iter().position(|uid| *uid == found[0]);
+            known.map_or_else(|| found[0].to_owned(), |position| format!("<uid {position}>"))
+        });
+        let text = self.time.replace_all(&text, |found: &Captures<'_>| {
+            let recent = found[0].parse::<Timestamp>().is_ok_and(|time| {
+                let apart = time.duration_since(self.started).abs();
+                apart < SignedDuration::from_hours(24)
+            });
+            let digits = found.get(1).map_or(0, |fraction| fraction.len());
+            if recent { format!("<time .{digits}>") } else { found[0].to_owned() }
+        });
+        let text = self.revision_in_words.replace_all(&text, |found: &Captures<'_>| {
+            let second = if found.get(2).is_some() { " (<revision>)" } else { "" };
+            format!("{}<revision>{second}", &found[1])
+        });
+        self.address.replace_all(&text, "<address>").into_owned()
+    }
+}
+
+/// Bookmarks come when the server likes, except the one that ends the initial events.
+fn shown(item: &Value) -> bool {
+    item["type"] != "BOOKMARK"
+        || item.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some()
+}
+
+/// The revision of a list is that of the whole server, where others write as well.
+fn hide(metadata: Option<&mut Value>) {
+    let Some(Value::Object(metadata)) = metadata else { return };
+    for name in ["resourceVersion", "continue"] {
+        if metadata.get(name).is_some_and(Value::is_string) {
+            metadata.insert(name.to_owned(), format!("<{name}>").into());
+        }
+    }
+}
+
+fn position(known: &mut Vec<String>, value: &str) -> usize {
+    known.iter().position(|other| other == value).unwrap_or_else(|| {
+        known.push(value.to_owned());
+        known.len() - 1
+    })
+}

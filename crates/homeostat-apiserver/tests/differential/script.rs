@@ -1,0 +1,106 @@
+//! Reads requests as text, in the form editors know as `.http` files.
+//!
+//! ```text
+//! ## a sequence, in a namespace of its own
+//!
+//! ### a step
+//! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}}
+//! @until 200                  asks again until the answer has this code
+//! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
+//! Accept: application/json
+//!
+//! {"metadata": {"name": "a"}}
+//! ```
+//!
+//! Lines that start with `//` are comments. A body that does not start like JSON is YAML; a
+//! `Content-Type` header overrides that.
+
+/// Steps that share a namespace and variables.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    /// `area: title`
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One request.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    pub(crate) title: String,
+    pub(crate) save: Option<String>,
+    pub(crate) until: Option<u16>,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+/// The sequences of an area.
+pub(crate) fn read(area: &str, text: &str) -> Vec<Sequence> {
+    let text: String = text.lines().filter(|line| !line.starts_with("//")).fold(
+        String::new(),
+        |mut text, line| {
+            text.push_str(line);
+            text.push('\n');
+            text
+        },
+    );
+    let sequences = format!("\n{text}");
+    sequences
+        .split("\n## ")
+        .skip(1)
+        .map(|sequence| {
+            let (title, steps) = sequence.split_once('\n').unwrap_or((sequence, ""));
+            let steps = format!("\n{steps}");
+            let steps = steps.split("\n### ").skip(1).map(step).collect();
+            Sequence { name: format!("{area}: {}", title.trim()), steps }
+        })
+        .collect()
+}
+
+fn step(text: &str) -> Step {
+    let (head, body) = text.split_once("\n\n").unwrap_or((text, ""));
+    let mut lines = head.lines();
+    let mut step = Step {
+        title: lines.next().unwrap_or_default().trim().to_owned(),
+        body: body.trim().to_owned(),
+        ..Step::default()
+    };
+    for line in lines {
+        if let Some(name) = line.strip_prefix("@save ") {
+            step.save = Some(name.trim().to_owned());
+        } else if let Some(code) = line.strip_prefix("@until ") {
+            step.until = code.trim().parse().ok();
+        } else if let (true, Some((method, path))) = (step.method.is_empty(), line.split_once(' '))
+        {
+            step.method = method.to_owned();
+            step.path = path.trim().to_owned();
+        } else if let Some((name, value)) = line.split_once(':') {
+            step.headers.push((name.to_lowercase(), value.trim().to_owned()));
+        }
+    }
+    assert!(!step.method.is_empty(), "no request in step {:?}", step.title);
+    let given = step.headers.iter().any(|(name, _)| name == "content-type");
+    if !given && !step.body.is_empty() {
+        let json = step.body.starts_with(['{', '[', '"']);
+        let media = if json { "application/json" } else { "application/yaml" };
+        step.headers.push(("content-type".to_owned(), media.to_owned()));
+    }
+    step
+}
+
+#[test]
+fn a_script_becomes_sequences_of_steps() {
+    let read = read(
+        "area",
+        "## one\n\n### first\n@save a\nGET /x?y={{ns}}\nAccept: b\n\n### second\nPOST /z\n\nbody: 1\n",
+    );
+    assert_eq!(read.len(), 1);
+    assert_eq!(read[0].name, "area: one");
+    let [first, second] = &read[0].steps[..] else { panic!("{read:?}") };
+    assert_eq!((first.method.as_str(), first.path.as_str()), ("GET", "/x?y={{ns}}"));
+    assert_eq!(first.save.as_deref(), Some("a"));
+    assert_eq!(first.headers, [("accept".to_owned(), "b".to_owned())]);
+    assert_eq!(second.body, "body: 1");
+    assert_eq!(second.headers[0].1, "application/yaml");
+}

@@ -1,0 +1,167 @@
+//! One of the two servers: sends steps to it and keeps what later steps refer to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use regex::{Captures, Regex};
+use serde_json::{Value, json};
+
+use crate::normal::Normal;
+use crate::script::Step;
+
+/// How often a step with `@until` is sent, a twentieth of a second apart.
+const ATTEMPTS: u32 = 200;
+
+/// What a server said, normalised.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    /// Those that clients act on.
+    pub(crate) headers: BTreeMap<String, String>,
+    /// JSON (or YAML) as such, a watch as a list of events, anything else as a string.
+    pub(crate) body: Value,
+}
+
+/// One server as one sequence sees it.
+pub(crate) struct Side {
+    client: Client,
+    variables: BTreeMap<String, String>,
+    pattern: Regex,
+    normal: Normal,
+}
+
+impl Side {
+    /// A side whose namespace is `id`.
+    pub(crate) fn new(client: Client, id: &str) -> Self {
+        let variables = BTreeMap::from([("ns".to_owned(), id.to_owned())]);
+        let pattern = Regex::new(r"\{\{([a-z0-9.]+)\}\}").unwrap();
+        Self { client, variables, pattern, normal: Normal::default() }
+    }
+
+    fn namespace(&self) -> &str {
+        &self.variables["ns"]
+    }
+
+    /// Makes the namespace, and in it the account that Pods need. Tokens are not mounted: the
+    /// embedded server leaves those to clusters that have them.
+    pub(crate) async fn prepare(&self) {
+        let name = self.namespace();
+        let space = json!({"metadata": {"name": name}});
+        let account =
+            json!({"metadata": {"name": "default"}, "automountServiceAccountToken": false});
+        let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
+        for (path, object) in [("/api/v1/namespaces", space), (accounts.as_str(), account)] {
+            let (code, _, text) = self.exchange("POST", path, &[], object.to_string()).await;
+            assert_eq!(code, 201, "{text}");
+        }
+    }
+
+    /// Removes the namespace; nothing else would.
+    pub(crate) async fn clean_up(&self) {
+        let name = self.namespace();
+        let path = format!("/api/v1/namespaces/{name}");
+        self.exchange("DELETE", &path, &[], String::new()).await;
+        let empty = json!({"metadata": {"name": name}, "spec": {"finalizers": []}});
+        self.exchange("PUT", &format!("{path}/finalize"), &[], empty.to_string()).await;
+    }
+
+    /// Sends a step and normalises the answer.
+    pub(crate) async fn send(&mut self, step: &Step) -> Answer {
+        let path = self.filled(&step.path);
+        let body = self.filled(&step.body);
+        let mut attempts = 0;
+        let (code, headers, text) = loop {
+            attempts += 1;
+            let answer = self.exchange(&step.method, &path, &step.headers, body.clone()).await;
+            if step.until.is_none_or(|code| code == answer.0) || attempts > ATTEMPTS {
+                break answer;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        let header = |name: &str| {
+            let values: Vec<_> =
+                headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect();
+            (!values.is_empty()).then(|| (name.to_owned(), self.normal.text(&values.join("; "))))
+        };
+        let shown = ["content-type", "warning", "retry-after", "www-authenticate"];
+        let shown: BTreeMap<_, _> = shown.into_iter().filter_map(header).collect();
+        let media = shown.get("content-type").map_or("", String::as_str);
+        let body = read(media, path.contains("watch="), &text);
+        if let Some(name) = &step.save {
+            self.save(name, &body);
+        }
+        Answer { code, headers: shown, body: self.normal.value(body) }
+    }
+
+    fn save(&mut self, name: &str, body: &Value) {
+        let fields =
+            [("rv", "resourceVersion"), ("uid", "uid"), ("name", "name"), ("continue", "continue")];
+        for (short, field) in fields {
+            if let Some(value) = body.pointer(&format!("/metadata/{field}")).and_then(Value::as_str)
+            {
+                self.variables.insert(format!("{name}.{short}"), value.to_owned());
+            }
+        }
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let fill = |found: &Captures<'_>| {
+            self.variables
+                .get(&found[1])
+                .cloned()
+                .unwrap_or_else(|| format!("unknown-{}", &found[1]))
+        };
+        self.pattern.replace_all(text, fill).into_owned()
+    }
+
+    async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: String,
+    ) -> (u16, HeaderMap, String) {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if !headers.iter().any(|(name, _)| name == "user-agent") {
+            request = request.header("user-agent", "differential/1");
+        }
+        if headers.is_empty() && !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        let request = request.body(Body::from(body.into_bytes())).unwrap();
+        let response = self.client.send(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status.as_u16(), parts.headers, String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn read(media: &str, watch: bool, text: &str) -> Value {
+    let events = || serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match media {
+        media if watch && media.starts_with("application/json") => {
+            let read: Result<Vec<Value>, _> = events().collect();
+            read.map_or_else(
+                |_| text.into(),
+                |events| match &events[..] {
+                    [status] if status["kind"] == "Status" => status.clone(),
+                    _ => events.into(),
+                },
+            )
+        }
+        media if media.starts_with("application/json") => {
+            serde_json::from_str(text).unwrap_or_else(|_| text.into())
+        }
+        media if media.starts_with("application/yaml") => {
+            serde_saphyr::from_str(text).unwrap_or_else(|_| text.into())
+        }
+        _ => text.into(),
+    }
+}
