@@ -22,10 +22,11 @@ impl Registry {
     pub fn create(
         &self,
         target: &Target,
-        body: Body,
+        mut body: Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
+        rules::complete_type(&target.kind, &mut body.value);
         rules::check_type(&target.kind, &body.value)?;
         let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;

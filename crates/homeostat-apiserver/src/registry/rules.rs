@@ -14,6 +14,19 @@ use crate::patch::PatchError;
 use crate::status::Status;
 use crate::{custom, decode, default, patch, validate};
 
+/// Bodies of built-in kinds may leave out what the URL says already.
+pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
+    if kind.custom.is_some() {
+        return;
+    }
+    let Some(fields) = object.as_object_mut() else { return };
+    for (name, value) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
+        if fields.get(name).and_then(Value::as_str).unwrap_or("").is_empty() {
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+}
+
 /// Checks `apiVersion` and `kind` of a body against the kind of the URL.
 pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");

@@ -66,11 +66,12 @@ impl Registry {
         &self,
         target: &Target,
         status: bool,
-        body: Body,
+        mut body: Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
         let kind = &target.kind;
+        rules::complete_type(kind, &mut body.value);
         rules::check_type(kind, &body.value)?;
         let mut object = rules::shape(kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;

@@ -27,7 +27,20 @@ const ORACLE: &str = "HOMEOSTAT_ORACLE_KUBECONFIG";
 const ONLY: &str = "HOMEOSTAT_DIFFERENTIAL_ONLY";
 
 /// The areas, as `(name, requests)`.
-const AREAS: &[(&str, &str)] = &[("create", include_str!("areas/create.http"))];
+const AREAS: &[(&str, &str)] = &[
+    ("create", include_str!("areas/create.http")),
+    ("read", include_str!("areas/read.http")),
+    ("forms", include_str!("areas/forms.http")),
+    ("watch", include_str!("areas/watch.http")),
+    ("update", include_str!("areas/update.http")),
+    ("patch", include_str!("areas/patch.http")),
+    ("apply", include_str!("areas/apply.http")),
+    ("delete", include_str!("areas/delete.http")),
+    ("kinds", include_str!("areas/kinds.http")),
+    ("pods", include_str!("areas/pods.http")),
+    ("workloads", include_str!("areas/workloads.http")),
+    ("custom", include_str!("areas/custom.http")),
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_kube_apiserver() {
