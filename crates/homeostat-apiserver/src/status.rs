@@ -87,6 +87,19 @@ impl Status {
         Self::new(409, "Conflict", message).about(kind, name)
     }
 
+    /// 409 of a delete, which names the kind where others name the resource.
+    #[must_use]
+    pub fn conflict_of_kind(kind: &Kind, name: &str, why: &str) -> Self {
+        let mut status = Self::conflict(kind, name, why);
+        let dot = if kind.group.is_empty() { "" } else { "." };
+        let qualified = format!("{}{dot}{}", kind.kind, kind.group);
+        status.message = format!("Operation cannot be fulfilled on {qualified} {name:?}: {why}");
+        if let Some(details) = &mut status.details {
+            details["kind"] = kind.kind.clone().into();
+        }
+        status
+    }
+
     /// 409: the object was modified since it was read.
     #[must_use]
     pub fn modified(kind: &Kind, name: &str) -> Self {
@@ -107,12 +120,15 @@ impl Status {
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let words = match errors {
-            [one] => one.to_string(),
-            many => {
-                let all: Vec<String> = many.iter().map(ToString::to_string).collect();
-                format!("[{}]", all.join(", "))
+        let mut all: Vec<String> = Vec::new();
+        for words in errors.iter().map(ToString::to_string) {
+            if !all.contains(&words) {
+                all.push(words);
             }
+        }
+        let words = match &all[..] {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let mut details = Map::new();
         if !name.is_empty() {
@@ -193,8 +209,14 @@ impl Status {
         Self::new(
             406,
             "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml",
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf",
         )
+    }
+
+    /// 500 without a reason: what the API answers for refusals that nobody gave one.
+    pub fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
     }
 
     /// 415: the body is of a type that is not read here.

@@ -72,6 +72,19 @@ pub fn resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Valu
     Some(Value::Object(document))
 }
 
+/// A name for the form that objects are stored in: tools notice when it changes.
+fn storage_version_hash(kind: &Kind) -> String {
+    use base64::Engine as _;
+    use sha2::Digest as _;
+    let (group, version) = match (kind.group.as_str(), kind.plural.as_str()) {
+        ("events.k8s.io", "events") => ("", "v1"),
+        ("autoscaling", "horizontalpodautoscalers") => ("autoscaling", "v2"),
+        (group, _) => (group, kind.version.as_str()),
+    };
+    let digest = sha2::Sha256::digest(format!("{group}/{version}/{}", kind.kind));
+    base64::prelude::BASE64_STANDARD.encode(&digest[..8])
+}
+
 /// A resource and, after it, its subresources.
 fn rows(kind: &Kind) -> Vec<Value> {
     let mut main = json!({
@@ -86,6 +99,9 @@ fn rows(kind: &Kind) -> Vec<Value> {
     }
     if !kind.categories.is_empty() {
         main["categories"] = json!(kind.categories);
+    }
+    if kind.is_stored() {
+        main["storageVersionHash"] = storage_version_hash(kind).into();
     }
     let mut rows = vec![main];
     for below in &kind.subresources {

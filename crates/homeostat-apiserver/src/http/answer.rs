@@ -42,6 +42,11 @@ pub(crate) fn value(code: u16, value: &Value, encoding: Encoding) -> Response<Bo
 /// A refusal; always JSON, which every client reads.
 pub(crate) fn refusal(status: &Status) -> Response<Body> {
     let mut response = value(status.code, &status.to_value(), Encoding::Json);
+    if let Some(seconds) = status.details.as_ref().and_then(|d| d.get("retryAfterSeconds"))
+        && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
+    {
+        response.headers_mut().insert(http::header::RETRY_AFTER, value);
+    }
     if status.code == 401 {
         let realm = HeaderValue::from_static("Bearer realm=\"homeostat\"");
         response.headers_mut().insert(http::header::WWW_AUTHENTICATE, realm);

@@ -81,11 +81,21 @@ impl View {
         let mut bytes = BytesMut::with_capacity(head.len() + size + 16);
         bytes.put_slice(&head.as_bytes()[..head.len() - 1]);
         bytes.put_slice(b",\"items\":[");
+        // Items of built-in lists do not repeat what the list says.
+        let bare =
+            (kind.custom.is_none() && self.form == Form::Object).then(|| convert::head(kind));
         for (at, item) in listed.items.iter().enumerate() {
             if at > 0 {
                 bytes.put_u8(b',');
             }
-            bytes.put_slice(&self.object(kind, item));
+            let object = self.object(kind, item);
+            match bare.as_ref().and_then(|head| object.strip_prefix(head.as_bytes())) {
+                Some(rest) => {
+                    bytes.put_u8(b'{');
+                    bytes.put_slice(rest);
+                }
+                None => bytes.put_slice(&object),
+            }
         }
         bytes.put_slice(b"]}");
         bytes.freeze()

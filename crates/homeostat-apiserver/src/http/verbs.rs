@@ -72,7 +72,7 @@ async fn resource(
 ) -> Result<Response<Body>, Status> {
     let catalogue = shared.registry.catalogue();
     let Some(kind) = catalogue.find(&path.group, &path.version, &path.plural) else {
-        if catalogue.serves(&path.group, &path.version) {
+        if catalogue.all().iter().any(|kind| kind.group == path.group) {
             return Err(Status::no_such_resource());
         }
         return Ok(answer::text(404, "404 page not found\n"));
@@ -92,6 +92,9 @@ async fn resource(
     let mut query = read_query(parts.uri.query().unwrap_or(""));
     if path.watch {
         query.insert("watch".to_owned(), "true".to_owned());
+        if !path.name.is_empty() {
+            query.insert("fieldSelector".to_owned(), format!("metadata.name={}", path.name));
+        }
     }
     let call = Call {
         registry: shared.registry.clone(),
@@ -102,8 +105,12 @@ async fn resource(
         body: body::read(body).await?,
     };
     match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
-        (&Method::GET | &Method::HEAD, "", _) if call.target.kind.is_stored() => {
-            call.list_or_watch().await
+        (&Method::GET, "", _) if call.target.kind.is_stored() => call.list_or_watch().await,
+        (&Method::GET, _, "") if path.watch => call.list_or_watch().await,
+        (&Method::POST | &Method::PUT | &Method::PATCH, "", _)
+            if call.target.kind.namespaced && call.target.namespace.is_empty() =>
+        {
+            Err(Status::method_not_allowed())
         }
         // Objects are made and emptied out namespace by namespace.
         (&Method::POST | &Method::DELETE, "", _)
@@ -113,10 +120,11 @@ async fn resource(
         }
         (&Method::POST, "", _) => call.create(),
         (&Method::DELETE, "", _) => call.delete_collection(),
+        (_, "", _) => Err(Status::method_not_allowed()),
         (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {
             Err(Status::no_such_resource())
         }
-        (&Method::GET | &Method::HEAD, name, "" | "status") if !name.is_empty() => call.get().await,
+        (&Method::GET, _, "" | "status") => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status"),
         (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status"),
         (&Method::DELETE, _, "") => call.delete(),

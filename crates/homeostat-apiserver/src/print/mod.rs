@@ -99,7 +99,7 @@ pub fn table(
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata,
-        "columnDefinitions": if headers { definitions } else { Vec::new() },
+        "columnDefinitions": headers.then_some(definitions),
         "rows": rows,
     })
 }

@@ -77,6 +77,11 @@ pub(crate) fn from_storage(kind: &Kind, object: &mut Value) {
     object["kind"] = kind.kind.clone().into();
 }
 
+/// How the stored bytes of an object of that kind begin.
+pub(crate) fn head(kind: &Kind) -> String {
+    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.api_version())
+}
+
 fn rename(
     object: &mut Value,
     direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),

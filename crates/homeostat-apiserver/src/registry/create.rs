@@ -73,10 +73,16 @@ impl Writer<'_> {
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(&mut object);
         if tracking == Tracking::Update {
+            // Before the hooks: nobody owns what the server adds of its own accord.
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
         }
         (hooks::of(kind).create)(self, kind, &mut object)?;
         rules::validate(kind, &object, None)?;
+        if !matches!(metadata::text(&object, "resourceVersion"), "" | "0") {
+            let words = "resourceVersion should not be set on objects to be created";
+            return Err(Status::unexplained(words));
+        }
+        metadata::set(&mut object, "resourceVersion", Value::Null);
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
             let result = if options.dry_run
@@ -112,13 +118,7 @@ impl Writer<'_> {
     /// What the server alone decides about a new object.
     fn prepare(&self, target: &Target, object: &mut Value) {
         let strategy = &target.kind.strategy;
-        for field in [
-            "resourceVersion",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-            "generation",
-        ] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata::set(object, field, Value::Null);
         }
         metadata::set(object, "uid", self.registry.env.uid().into());

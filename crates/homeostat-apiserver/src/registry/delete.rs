@@ -96,7 +96,7 @@ impl Writer<'_> {
                 mark(&mut object, begun, wanted);
             }
             _ if metadata::is_deleting(&live) => {}
-            _ if wanted > 0 || held => {
+            _ if kind.strategy.graceful || held => {
                 mark(&mut object, self.registry.env.now(), wanted);
                 if kind.strategy.generation != Generation::None {
                     let next = metadata::generation(&object) + 1;
@@ -108,8 +108,20 @@ impl Writer<'_> {
         let gone =
             if metadata::is_deleting(&object) { self.is_finished(kind, &object) } else { !held };
         if gone {
-            let last = if options.dry_run { stored } else { self.remove(kind, &stored, &object)? };
-            return Ok(Deleted::Gone(last));
+            let marked = metadata::is_deleting(&object) && object != live;
+            if options.dry_run {
+                let shown =
+                    if marked { transient(&stored.key, &object) } else { (*stored).clone() };
+                return Ok(Deleted::Gone(Arc::new(shown)));
+            }
+            let last = if marked {
+                // Watchers see the mark before the object goes.
+                let expect = Expect::Revision(stored.revision);
+                self.commit(kind, &stored.key, expect, object.clone(), false)?
+            } else {
+                stored
+            };
+            return Ok(Deleted::Gone(self.remove(kind, &last, &object)?));
         }
         if object == live {
             return Ok(Deleted::Pending(stored));
@@ -193,17 +205,19 @@ fn check_preconditions(
     live: &Value,
     options: &DeleteOptions,
 ) -> Result<(), Status> {
-    let check = |name: &str, wanted: &Option<String>, actual: &str| match wanted {
+    let check = |name: &str, wanted: &Option<String>, actual: &str, guess: &str| match wanted {
         Some(wanted) if wanted != actual => {
             let why = format!(
-                "Precondition failed: {name} in precondition: {wanted}, {name} in object meta: {actual}"
+                "the {name} in the precondition ({wanted}) does not match the {name} in record \
+                 ({actual}). The object might have been {guess}"
             );
-            Err(Status::conflict(&target.kind, &target.name, &why))
+            Err(Status::conflict_of_kind(&target.kind, &target.name, &why))
         }
         _ => Ok(()),
     };
-    check("UID", &options.uid, metadata::uid(live))?;
-    check("ResourceVersion", &options.revision, metadata::text(live, "resourceVersion"))
+    let revision = metadata::text(live, "resourceVersion");
+    check("UID", &options.uid, metadata::uid(live), "deleted and then recreated")?;
+    check("ResourceVersion", &options.revision, revision, "modified")
 }
 
 /// Writes what shall happen to dependents into the finalizers, for the garbage collector.

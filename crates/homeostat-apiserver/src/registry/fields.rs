@@ -93,6 +93,18 @@ fn scalar(value: &Value) -> String {
     }
 }
 
+/// Kinds without fields of their own say which there are; the others only that this one is not.
+fn unknown(kind: &Kind, field: &str) -> String {
+    let own = rows(kind).is_empty() && kind.custom.is_none();
+    if own {
+        format!(
+            "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        )
+    } else {
+        format!("field label not supported: {field}")
+    }
+}
+
 /// Refuses a selector that names a field the kind does not offer.
 pub(crate) fn check(kind: &Kind, selector: &Selector) -> Result<(), Status> {
     let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields);
@@ -103,8 +115,7 @@ pub(crate) fn check(kind: &Kind, selector: &Selector) -> Result<(), Status> {
             || rows(kind).iter().any(|(name, ..)| *name == field)
             || custom.contains(&field);
         if !known {
-            let words = format!("field label not supported: {field}");
-            return Err(Status::bad_request(words));
+            return Err(Status::bad_request(unknown(kind, field)));
         }
     }
     Ok(())

@@ -61,14 +61,22 @@ impl WriteOptions {
         let dry_run = match text(query, "dryRun") {
             "" => false,
             "All" => true,
-            other => return Err(unsupported("dryRun", other, "supported values: \"All\"")),
+            other => {
+                let error = FieldError::new(
+                    "dryRun",
+                    Reason::NotSupported,
+                    vec![other].into(),
+                    "supported values: \"All\"",
+                );
+                return Err(Status::invalid_kind("meta.k8s.io", options_kind, "", &[error]));
+            }
         };
         let validation = match text(query, "fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
             other => {
-                let accepted = "supported values: \"Ignore\", \"Warn\", \"Strict\"";
+                let accepted = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
                 return Err(unsupported("fieldValidation", other, accepted));
             }
         };
@@ -133,7 +141,7 @@ impl ListOptions {
         let number = |name: &str| match text(query, name) {
             "" => Ok(None),
             value => value.parse::<u64>().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseUint: parsing {value:?}: invalid syntax"))
+                Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))
             }),
         };
         let limit = usize::try_from(number("limit")?.unwrap_or(0)).unwrap_or(usize::MAX);
@@ -207,7 +215,7 @@ fn freshness(
             return forbidden("resourceVersionMatch", why);
         }
         if matching == "Exact" && given == "0" {
-            let why = "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"";
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
             return forbidden("resourceVersionMatch", why);
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
@@ -215,17 +223,28 @@ fn freshness(
                 "resourceVersionMatch",
                 Reason::NotSupported,
                 matching.into(),
-                "supported values: \"Exact\", \"NotOlderThan\"",
+                "supported values: \"Exact\", \"NotOlderThan\", \"\"",
             ));
         }
     }
-    Ok(match (revision(given)?, matching) {
+    let given = revision(given).map_err(|status| {
+        let plain = status.message.trim_start_matches("invalid resource version: ");
+        // A watch gives no reason for the same refusal.
+        if watch { Status::unexplained(plain) } else { status }
+    })?;
+    Ok(match (given, matching) {
         (None, _) => Freshness::Latest,
         (Some(0), _) => Freshness::Any,
         (Some(revision), "Exact") => Freshness::Exact(revision),
         (Some(revision), "") if limit > 0 && !watch => Freshness::Exact(revision),
         (Some(revision), _) => Freshness::NotOlderThan(revision),
     })
+}
+
+/// The words for a kind that a version does not have.
+pub(crate) fn unregistered(kind: &str, version: &str) -> String {
+    let scheme = "pkg/runtime/scheme.go:111";
+    format!("no kind {kind:?} is registered for version {version:?} in scheme {scheme:?}")
 }
 
 /// How an object is deleted.
@@ -251,6 +270,11 @@ impl DeleteOptions {
     pub fn parse(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
         let empty = Value::Null;
         let body = body.unwrap_or(&empty);
+        let kind = body.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
+        if kind != "DeleteOptions" {
+            let version = body.get("apiVersion").and_then(Value::as_str).unwrap_or("");
+            return Err(Status::bad_request(unregistered(kind, version)));
+        }
         let grace = match body.get("gracePeriodSeconds").and_then(Value::as_i64) {
             Some(grace) => Some(grace),
             None => match text(query, "gracePeriodSeconds") {
@@ -267,19 +291,24 @@ impl DeleteOptions {
         let orphan = body.get("orphanDependents").and_then(Value::as_bool).or_else(|| {
             query.contains_key("orphanDependents").then(|| flag(query, "orphanDependents"))
         });
+        let refuse = |reason, detail: &str| {
+            let error = FieldError::new("propagationPolicy", reason, word.into(), detail);
+            Err(Status::invalid_kind("meta.k8s.io", "DeleteOptions", "", &[error]))
+        };
+        if !word.is_empty() && orphan.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            return refuse(Reason::Invalid, why);
+        }
         let propagation = match (word, orphan) {
             ("", None) => None,
             ("", Some(true)) | ("Orphan", _) => Some(Propagation::Orphan),
             ("", Some(false)) | ("Background", _) => Some(Propagation::Background),
             ("Foreground", _) => Some(Propagation::Foreground),
-            (other, _) => {
-                let error = FieldError::new(
-                    "propagationPolicy",
+            _ => {
+                return refuse(
                     Reason::NotSupported,
-                    other.into(),
-                    "supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"",
+                    "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
                 );
-                return Err(Status::invalid_kind("", "DeleteOptions", "", &[error]));
             }
         };
         let dry_run = text(query, "dryRun") == "All"

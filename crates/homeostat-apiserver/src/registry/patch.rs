@@ -38,6 +38,13 @@ impl Registry {
         let mut warnings = Vec::new();
         let mut written = match patch {
             Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings)?,
+            _ if options.force => {
+                let error = crate::field::FieldError::forbidden(
+                    "force",
+                    "may not be specified for non-apply patch",
+                );
+                return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+            }
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
                 self.writer().update(target, update, options, |live| {

@@ -36,22 +36,36 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     if text("kind").is_empty() {
         return Err(Status::bad_request(format!("Object 'Kind' is missing in '{object}'")));
     }
-    let version = kind.api_version();
-    if text("apiVersion") != version {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({}) does not match the expected API version ({version})",
-            text("apiVersion")
-        )));
+    let (given, version) = (text("kind"), text("apiVersion"));
+    if given == kind.kind && version == kind.api_version() {
+        return Ok(());
     }
-    if text("kind") != kind.kind {
-        return Err(Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: the kind in the data does not match",
-            text("kind"),
-            kind.version,
-            kind.kind
-        )));
-    }
-    Ok(())
+    let other = crate::kinds::builtin()
+        .iter()
+        .find(|other| other.kind == given && other.api_version() == version);
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let why = match other {
+        Some(other) if other.kind == kind.kind => {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({})",
+                kind.api_version()
+            )));
+        }
+        Some(other) => {
+            let group = kind.group.split('.').next().filter(|group| !group.is_empty());
+            format!(
+                "converting ({}.{given}) to ({}.{}): unknown conversion",
+                other.version,
+                group.unwrap_or("core"),
+                kind.kind
+            )
+        }
+        None => super::options::unregistered(given, version),
+    };
+    Err(Status::bad_request(format!(
+        "{given} in version {short:?} cannot be handled as a {}: {why}",
+        kind.kind
+    )))
 }
 
 /// Drops what the kind does not know; says so, or refuses.
@@ -70,7 +84,12 @@ pub(crate) fn shape(
     let messages = decode::strict_messages(&unknown, &duplicates);
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
-            let words = format!("strict decoding error: {}", messages.join(", "));
+            let words = format!(
+                "{0} in version {1:?} cannot be handled as a {0}: strict decoding error: {2}",
+                kind.kind,
+                kind.version,
+                messages.join(", ")
+            );
             return Err(Status::bad_request(words));
         }
         FieldValidation::Warn => warnings.extend(messages),
@@ -178,12 +197,13 @@ pub(crate) fn refused(result: Result<Value, PatchError>) -> Result<Value, Status
             400 => Status::bad_request(words),
             413 => Status::too_large(words),
             422 => {
+                tracing::debug!(%words, "a patch does not fit");
                 let why = "the server rejected our request due to an error in our request";
-                let mut status = Status::new(422, "Invalid", format!("{why}: {words}"));
+                let mut status = Status::new(422, "Invalid", why);
                 status.details = Some(Box::new(json!({})));
                 status
             }
-            _ => Status::internal(words),
+            _ => Status::unexplained(words),
         }
     })
 }
@@ -216,7 +236,7 @@ pub(crate) fn applied(
                 Status::apply_conflict(&words, &causes)
             }
             ApplyError::Invalid(_) => Status::bad_request(words),
-            ApplyError::Untypable(_) | ApplyError::ManagedFields(_) => Status::internal(words),
+            ApplyError::Untypable(_) | ApplyError::ManagedFields(_) => Status::unexplained(words),
         }
     })
 }

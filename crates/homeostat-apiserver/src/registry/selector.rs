@@ -171,7 +171,7 @@ fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Status> {
         {
             (field, value, true)
         } else {
-            let words = format!("invalid field selector: {part:?}; can't understand {part:?}");
+            let words = format!("invalid selector: '{text}'; can't understand '{part}'");
             return Err(Status::bad_request(words));
         };
         requirements.push(FieldRequirement {

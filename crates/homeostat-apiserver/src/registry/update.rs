@@ -75,6 +75,12 @@ impl Registry {
         rules::check_type(kind, &body.value)?;
         let mut object = rules::shape(kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;
+        if metadata::name(&object).is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({} based on URL) was undeterminable: name must be provided",
+                target.name
+            )));
+        }
         place(target, &mut object)?;
         let writer = self.writer();
         let absent = self.store.get(&convert::resource(kind), &target.key()).is_none();
@@ -137,12 +143,11 @@ impl Writer<'_> {
         rules::settle(&live, &mut object);
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
-            let last = if options.dry_run {
-                Arc::new(transient(&stored.key, &object))
-            } else {
-                self.remove(kind, &stored, &object)?
-            };
-            return done(last);
+            // Watchers see the last state that was stored; the client sees what it asked for.
+            if !options.dry_run {
+                self.remove(kind, &stored, &object)?;
+            }
+            return done(Arc::new(transient(&stored.key, &object)));
         }
         if object == live {
             return done(stored);
@@ -166,6 +171,10 @@ fn check_preconditions(
 ) -> Result<(), Status> {
     let kind = &target.kind;
     let revision = metadata::text(object, "resourceVersion");
+    if !revision.is_empty() && revision.parse::<u64>().is_err() {
+        let words = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+        return Err(Status::unexplained(words));
+    }
     if revision.is_empty() || revision == "0" {
         if !update.unconditional && !kind.strategy.unconditional_update {
             let error = FieldError::new(
@@ -181,8 +190,16 @@ fn check_preconditions(
     }
     let (given, actual) = (metadata::uid(object), metadata::uid(live));
     if !given.is_empty() && given != actual {
+        let place = if target.namespace.is_empty() {
+            target.name.clone()
+        } else {
+            format!("{}/{}", target.namespace, target.name)
+        };
         let why = format!(
-            "Precondition failed: UID in precondition: {given}, UID in object meta: {actual}"
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, \
+             UID in object meta: {actual}",
+            kind.plural
         );
         return Err(Status::conflict(kind, &target.name, &why));
     }
@@ -215,7 +232,6 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
         "deletionGracePeriodSeconds",
         "generation",
         "selfLink",
-        "generateName",
     ] {
         metadata::copy(object, live, field);
     }
@@ -233,7 +249,8 @@ fn refuse_new_finalizers(target: &Target, live: &Value, object: &Value) -> Resul
         return Ok(());
     }
     let why = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers {new:?}"
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        new.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     );
     let error = FieldError::forbidden("metadata.finalizers", why);
     Err(Status::invalid(&target.kind, &target.name, &[error]))

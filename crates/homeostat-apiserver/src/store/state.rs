@@ -193,6 +193,16 @@ impl Resource {
     }
 }
 
+/// Puts `kind` and `apiVersion` where lists expect to find them.
+pub(crate) fn type_first(value: &mut Value) {
+    let Some(object) = value.as_object_mut() else { return };
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = object.shift_remove(name) {
+            object.shift_insert(0, name.to_owned(), value);
+        }
+    }
+}
+
 /// Writes the revision into the object and encodes it, once.
 fn encode(key: &Key, draft: Draft, revision: u64) -> Stored {
     let Draft { mut value, fields } = draft;
@@ -212,6 +222,7 @@ fn encode(key: &Key, draft: Draft, revision: u64) -> Stored {
         .unwrap_or_default();
     let api_version =
         value.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    type_first(&mut value);
     Stored {
         revision,
         key: key.clone(),

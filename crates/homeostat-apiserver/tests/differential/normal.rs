@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use regex::{Captures, Regex};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What one side has shown so far.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Default for Normal {
             uid: regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
             time: regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
             revision_in_words: regex(
-                r"((?:resource version: |ResourceVersion in [a-z ]+: |current: )\(?)\d+( \(\d+\))?",
+                r"((?:in record \(|resource version: |ResourceVersion in [a-z ]+: |current: )\(?)\d+( \(\d+\))?",
             ),
             address: regex(r"10\.96\.\d+\.\d+"),
             age: regex(r"^\d+m?s$"),
@@ -64,6 +64,7 @@ impl Normal {
                             .map(|field| manager[field].to_string())
                     });
                 }
+                sort_causes(&mut fields);
                 fields.into_iter().map(|(name, value)| self.field(name, value)).collect()
             }
             other => other,
@@ -137,6 +138,24 @@ impl Normal {
 fn shown(item: &Value) -> bool {
     item["type"] != "BOOKMARK"
         || item.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some()
+}
+
+/// Which fields are refused and why must be equal; in which order they are found, and whether the
+/// same one is found twice, need not. The message of several is made of them.
+fn sort_causes(status: &mut Map<String, Value>) {
+    let causes = status.get_mut("details").and_then(|details| details.get_mut("causes"));
+    let Some(Value::Array(causes)) = causes else { return };
+    if causes.len() > 1 {
+        causes.sort_by_key(Value::to_string);
+        causes.dedup();
+        let many = causes.len() > 1;
+        if let (true, Some(message)) = (many, status.get("message").and_then(Value::as_str))
+            && let Some((head, _)) = message.split_once('[')
+        {
+            let head = format!("{head}[<causes>]");
+            status.insert("message".to_owned(), head.into());
+        }
+    }
 }
 
 /// The revision of a list is that of the whole server, where others write as well.
