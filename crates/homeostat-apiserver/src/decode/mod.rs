@@ -55,7 +55,14 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let value = tree::Tree::new(&mut duplicates)
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
-        .map_err(|error| DecodeError::Syntax(error.to_string()))?;
+        .map_err(|error| {
+            let ended = error.is_eof();
+            DecodeError::Syntax(if ended {
+                "unexpected end of JSON input".to_owned()
+            } else {
+                error.to_string()
+            })
+        })?;
     Ok(Decoded { value, duplicates })
 }
 

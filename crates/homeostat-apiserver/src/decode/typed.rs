@@ -14,7 +14,7 @@ pub(super) fn shape(
     value: &mut Value,
     path: &str,
 ) -> Result<Vec<String>, String> {
-    let mut walk = Walk { path: path.to_owned(), unknown: Vec::new() };
+    let mut walk = Walk { path: path.to_owned(), fields: path.to_owned(), unknown: Vec::new() };
     walk.value(schema, value, "")?;
     Ok(walk.unknown)
 }
@@ -68,6 +68,8 @@ fn push_field(path: &mut String, name: &str) {
 
 struct Walk {
     path: String,
+    /// The path without the keys of maps and the places in lists.
+    fields: String,
     unknown: Vec<String>,
 }
 
@@ -79,7 +81,7 @@ impl Walk {
             return quantity(value);
         }
         match (node.ty, &mut *value) {
-            (Type::Object, Value::Object(object)) => self.object(schema, object),
+            (Type::Object, Value::Object(object)) => self.object(schema, object, owner),
             (Type::Array, Value::Array(items)) => {
                 let Some(item_schema) = schema.items() else { return Ok(()) };
                 let length = self.path.len();
@@ -120,14 +122,20 @@ impl Walk {
         &mut self,
         schema: Schema<'_>,
         object: &mut Map<String, Value>,
+        owner: &str,
     ) -> Result<(), String> {
         let node = schema.node();
-        let owner = node.name.rsplit('.').next().unwrap_or_default();
-        let length = self.path.len();
+        let own = node.name.rsplit('.').next().unwrap_or_default();
+        // A plain map belongs to the struct it is a field of.
+        let owner = if own.is_empty() { owner } else { own };
+        let (length, fields) = (self.path.len(), self.fields.len());
         let mut dropped = Vec::new();
         for (name, value) in object.iter_mut() {
             push_field(&mut self.path, name);
             let is_map_value = !node.properties.contains_key(name);
+            if !is_map_value {
+                push_field(&mut self.fields, name);
+            }
             match schema.field(name) {
                 Some(field) if value.is_null() && is_map_value => *value = zero(field.node()),
                 Some(_) if value.is_null() => dropped.push(name.clone()),
@@ -139,6 +147,7 @@ impl Walk {
                 }
             }
             self.path.truncate(length);
+            self.fields.truncate(fields);
         }
         for name in &dropped {
             object.shift_remove(name);
@@ -159,7 +168,7 @@ impl Walk {
         let dot = if owner.is_empty() { "" } else { "." };
         format!(
             "json: cannot unmarshal {found} into Go struct field {owner}{dot}{} of type {wanted}",
-            self.path
+            self.fields
         )
     }
 }

@@ -67,6 +67,30 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("core.v1.PersistentVolumeClaimStatus", &[("phase", r#""Pending""#)]),
     ("core.v1.NamespaceStatus", &[("phase", r#""Active""#)]),
     ("core.v1.ReplicationControllerSpec", &[("replicas", "1")]),
+    // times that are always written
+    ("core.v1.PodCondition", &[("lastProbeTime", "null"), ("lastTransitionTime", "null")]),
+    ("core.v1.NodeCondition", &[("lastHeartbeatTime", "null"), ("lastTransitionTime", "null")]),
+    (
+        "core.v1.PersistentVolumeClaimCondition",
+        &[("lastProbeTime", "null"), ("lastTransitionTime", "null")],
+    ),
+    ("core.v1.ContainerStateRunning", &[("startedAt", "null")]),
+    ("core.v1.ContainerStateTerminated", &[("startedAt", "null"), ("finishedAt", "null")]),
+    ("apps.v1.DeploymentCondition", &[("lastUpdateTime", "null"), ("lastTransitionTime", "null")]),
+    ("apps.v1.ReplicaSetCondition", &[("lastTransitionTime", "null")]),
+    ("apps.v1.StatefulSetCondition", &[("lastTransitionTime", "null")]),
+    ("apps.v1.DaemonSetCondition", &[("lastTransitionTime", "null")]),
+    ("batch.v1.JobCondition", &[("lastProbeTime", "null"), ("lastTransitionTime", "null")]),
+    (
+        "core.v1.Event",
+        &[
+            ("firstTimestamp", "null"),
+            ("lastTimestamp", "null"),
+            ("eventTime", "null"),
+            ("reportingComponent", r#""""#),
+            ("reportingInstance", r#""""#),
+        ],
+    ),
     // apps
     (
         "apps.v1.DeploymentSpec",

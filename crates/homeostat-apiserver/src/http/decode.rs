@@ -1,6 +1,7 @@
 //! Request bodies by their media type.
 
 use http::HeaderMap;
+use serde_json::Value;
 
 use super::negotiate::content_type;
 use crate::decode::{self, DecodeError, Decoded};
@@ -43,19 +44,75 @@ fn decoded(result: Result<Decoded, DecodeError>) -> Result<Body, Status> {
     }
 }
 
+fn patch_json(bytes: &[u8]) -> Result<Value, Status> {
+    match decode::json(bytes) {
+        Ok(decoded) => Ok(decoded.value),
+        Err(error) => Err(Status::bad_request(format!("error decoding patch: {error}"))),
+    }
+}
+
+/// The refusal of a body that is not even a value, with a glimpse of it.
+pub(crate) fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Status {
+    const GLIMPSE: usize = 30;
+    let shown = &bytes[..bytes.len().min(GLIMPSE)];
+    let more = if bytes.len() > GLIMPSE { " ..." } else { "" };
+    let glimpse = match bytes.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
+        Some(_) => {
+            let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{}{more}", hex.concat())
+        }
+    };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({glimpse})",
+        kind.kind
+    ))
+}
+
+/// An object of that kind.
+pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Status> {
+    let parse_error = "couldn't get version/kind; json parse error";
+    let body = object(headers, bytes).map_err(|status| match content_type(headers) {
+        JSON if status.code == 400 => {
+            unrecognized(kind, bytes, &format!("{parse_error}: {}", status.message))
+        }
+        _ => status,
+    })?;
+    let named = body.value.get("kind").and_then(Value::as_str).is_some_and(|k| !k.is_empty());
+    if kind.custom.is_some() && body.value.is_object() && !named {
+        let text = String::from_utf8_lossy(bytes);
+        let why = format!("Object 'Kind' is missing in '{text}'");
+        return Err(unrecognized(kind, bytes, &why));
+    }
+    if !body.value.is_object() {
+        let why = format!("{parse_error}: json: cannot unmarshal into an object");
+        return Err(unrecognized(kind, bytes, &why));
+    }
+    Ok(body)
+}
+
 /// A patch.
 pub(crate) fn patch(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Patch, Status> {
     let strategic = kind.custom.is_none();
     match content_type(headers) {
-        "application/json-patch+json" => Ok(Patch::Json(json(bytes)?.value)),
-        "application/merge-patch+json" => Ok(Patch::Merge(json(bytes)?.value)),
+        "application/json-patch+json" => Ok(Patch::Json(patch_json(bytes)?)),
+        "application/merge-patch+json" => Ok(Patch::Merge(patch_json(bytes)?)),
         "application/strategic-merge-patch+json" if strategic => {
-            Ok(Patch::Strategic(json(bytes)?.value))
+            Ok(Patch::Strategic(patch_json(bytes)?))
         }
-        "application/apply-patch+yaml" => Ok(Patch::Apply(yaml(bytes)?)),
-        _ if strategic => Err(Status::unsupported_media_type(
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/strategic-merge-patch+json",
-        )),
+        "application/apply-patch+yaml" => match yaml(bytes) {
+            Ok(body) => Ok(Patch::Apply(body)),
+            Err(status) => {
+                Err(Status::bad_request(format!("error decoding YAML: {}", status.message)))
+            }
+        },
+        _ if strategic => {
+            let mut status =
+                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            status.details = Some(Box::new(serde_json::json!({})));
+            Err(status)
+        }
         _ => Err(Status::unsupported_media_type(
             "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         )),

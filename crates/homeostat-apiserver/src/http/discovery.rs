@@ -53,6 +53,11 @@ pub(crate) fn respond(
         _ => None,
     };
     let Some(document) = document else {
+        if let Route::Resources { group, .. } = route
+            && kinds.iter().any(|kind| kind.group == *group)
+        {
+            return Err(Status::no_such_resource());
+        }
         return Ok(answer::text(404, "404 page not found\n"));
     };
     let mut response = tagged(request.headers(), &document, accepted.encoding);

@@ -30,6 +30,8 @@ pub(crate) enum Form {
     Table,
     /// Only their metadata.
     Metadata,
+    /// Only the metadata of all objects of a list.
+    MetadataList,
     /// Discovery of all groups in one document.
     Discovery,
 }
@@ -69,9 +71,8 @@ fn clause(clause: &str) -> Option<Accepted> {
     let form = match (target, group, version) {
         ("", ..) => Form::Object,
         ("Table", "meta.k8s.io", "v1") => Form::Table,
-        ("PartialObjectMetadata" | "PartialObjectMetadataList", "meta.k8s.io", "v1") => {
-            Form::Metadata
-        }
+        ("PartialObjectMetadata", "meta.k8s.io", "v1") => Form::Metadata,
+        ("PartialObjectMetadataList", "meta.k8s.io", "v1") => Form::MetadataList,
         ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Form::Discovery,
         _ => return None,
     };

@@ -13,6 +13,7 @@ use crate::kinds::Kind;
 use crate::print::{self, IncludeObject};
 use crate::registry::options::Query;
 use crate::registry::{Listed, convert};
+use crate::status::Status;
 use crate::store::Stored;
 
 /// How a client wants to see things.
@@ -28,19 +29,31 @@ pub(crate) struct View {
 
 impl View {
     /// The view that the parameters ask for.
-    pub(crate) fn new(form: Form, query: &Query, now: Timestamp) -> Self {
+    ///
+    /// # Errors
+    /// 400 for a table that shall include something else than objects.
+    pub(crate) fn new(form: Form, query: &Query, now: Timestamp) -> Result<Self, Status> {
         let include = match query.get("includeObject").map_or("", String::as_str) {
             "None" => IncludeObject::None,
             "Object" => IncludeObject::Object,
+            "" | "Metadata" => IncludeObject::Metadata,
+            other if form == Form::Table => {
+                return Err(Status::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: \
+                     {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+                )));
+            }
             _ => IncludeObject::Metadata,
         };
-        Self { form, include, now, headers: true }
+        Ok(Self { form, include, now, headers: true })
     }
 
     /// One object.
     pub(crate) fn object(self, kind: &Kind, stored: &Arc<Stored>) -> Bytes {
         match self.form {
-            Form::Metadata => metadata(&convert::value(kind, stored)).to_string().into(),
+            Form::Metadata | Form::MetadataList => {
+                metadata(&convert::value(kind, stored)).to_string().into()
+            }
             Form::Table => {
                 let value = convert::value(kind, stored);
                 let revision = value.pointer("/metadata/resourceVersion").cloned();
@@ -60,7 +73,11 @@ impl View {
 
     /// A list.
     pub(crate) fn list(self, kind: &Kind, listed: &Listed) -> Bytes {
-        let list_metadata = list_metadata(listed);
+        let mut list_metadata = list_metadata(listed);
+        if kind.custom.is_some() && self.form == Form::Object && listed.continue_token.is_empty() {
+            // Lists of custom resources always name it.
+            list_metadata["continue"] = "".into();
+        }
         if self.form == Form::Table {
             let values: Vec<Value> =
                 listed.items.iter().map(|item| convert::value(kind, item)).collect();
@@ -68,7 +85,9 @@ impl View {
             return self.table(kind, &values, &list_metadata).to_string().into();
         }
         let (list_kind, api_version) = match self.form {
-            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Metadata | Form::MetadataList => {
+                ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned())
+            }
             _ => (kind.list_kind.clone(), kind.api_version()),
         };
         let head = json!({
@@ -108,7 +127,9 @@ impl View {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let (name, api_version) = match self.form {
-            Form::Metadata => ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Metadata | Form::MetadataList => {
+                ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned())
+            }
             _ => (kind.kind.clone(), kind.api_version()),
         };
         let object = json!({"kind": name, "apiVersion": api_version, "metadata": metadata});

@@ -42,7 +42,7 @@ impl Call {
                 let options = self.write_options("UpdateOptions")?;
                 let body = decode::object(&self.headers, &self.body)?;
                 let written = self.registry.finalize(&self.target, &body, &options)?;
-                Ok(self.written(&written))
+                self.written(&written)
             }
             ("approval" | "ephemeralcontainers" | "resize", &Method::GET) => self.get().await,
             ("approval", &Method::PUT | &Method::PATCH) => {
@@ -86,7 +86,7 @@ impl Call {
         };
         let written =
             self.registry.write_part(&self.target, subresource, &write, &options, take)?;
-        Ok(self.written(&written))
+        self.written(&written)
     }
 
     /// A kind that is asked, not stored.

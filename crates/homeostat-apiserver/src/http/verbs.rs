@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::USER_AGENT;
+use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 
 use super::body::{self, Body};
 use super::events::Events;
-use super::negotiate::{self, Accepted, Encoding};
+use super::negotiate::{self, Accepted, Encoding, Form};
 use super::render::View;
 use super::route::{self, ResourcePath, Route};
 use super::{answer, decode, discovery, node, watch};
+use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::{Deleted, Patch, Registry, Target, Written};
 use crate::server::Shared;
@@ -20,10 +21,12 @@ use crate::status::Status;
 
 /// Answers a request.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
-    match route(&shared, request).await {
+    let head = request.method() == Method::HEAD;
+    let response = match route(&shared, request).await {
         Ok(response) => response,
         Err(status) => answer::refusal(&status),
-    }
+    };
+    if head { response.map(|_| body::full(Bytes::new())) } else { response }
 }
 
 async fn route(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, Status> {
@@ -100,7 +103,7 @@ async fn resource(
         registry: shared.registry.clone(),
         target,
         query,
-        accepted: negotiate::accepted(&parts.headers)?,
+        accepted: accepted(&kind, &parts.headers)?,
         headers: parts.headers,
         body: body::read(body).await?,
     };
@@ -133,6 +136,25 @@ async fn resource(
     }
 }
 
+/// What the client reads, for the built-in kinds in the words of the routes that lead to them.
+fn accepted(kind: &Kind, headers: &HeaderMap) -> Result<Accepted, Status> {
+    negotiate::accepted(headers).map_err(|status| {
+        let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let offered = ["application/json", "application/yaml", "*/*", "application/*"];
+        if kind.custom.is_some() || offered.iter().any(|media| header.contains(media)) {
+            return status;
+        }
+        let mut status = Status::new(
+            406,
+            "NotAcceptable",
+            "406: Not Acceptable\n\nAvailable representations: application/json, \
+             application/yaml, application/vnd.kubernetes.protobuf",
+        );
+        status.details = Some(Box::new(json!({})));
+        status
+    })
+}
+
 fn read_query(text: &str) -> Query {
     let mut query = Query::new();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
@@ -147,16 +169,46 @@ impl Call {
         WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)
     }
 
-    fn view(&self) -> View {
+    fn view(&self) -> Result<View, Status> {
         View::new(self.accepted.form, &self.query, self.registry.env.now())
     }
 
-    pub(crate) fn written(&self, written: &Written) -> Response<Body> {
+    /// The view of one object, which cannot be shown as a list.
+    fn view_of_one(&self) -> Result<View, Status> {
+        if self.accepted.form == Form::MetadataList {
+            let group = self.target.kind.group.split('.').next().filter(|name| !name.is_empty());
+            let words = format!(
+                "you requested PartialObjectMetadataList, but the requested object is not a list \
+                 (*{}.{})",
+                group.unwrap_or("core"),
+                self.target.kind.kind
+            );
+            return Err(Status::new(406, "NotAcceptable", words));
+        }
+        self.view()
+    }
+
+    /// The view of a list, which cannot be shown as one object.
+    fn view_of_many(&self) -> Result<View, Status> {
+        if self.accepted.form == Form::Metadata {
+            let kind = &self.target.kind;
+            let group = kind.group.split('.').next().filter(|name| !name.is_empty());
+            let words = format!(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{}.{})",
+                group.unwrap_or("core"),
+                kind.list_kind
+            );
+            return Err(Status::new(406, "NotAcceptable", words));
+        }
+        self.view()
+    }
+
+    pub(crate) fn written(&self, written: &Written) -> Result<Response<Body>, Status> {
         let code = if written.created { 201 } else { 200 };
-        let bytes = self.view().object(&self.target.kind, &written.object);
+        let bytes = self.view_of_one()?.object(&self.target.kind, &written.object);
         let mut response = answer::document(code, bytes, self.accepted.encoding);
         answer::warn(&mut response, &written.warnings);
-        response
+        Ok(response)
     }
 
     pub(crate) async fn get(self) -> Result<Response<Body>, Status> {
@@ -165,7 +217,7 @@ impl Call {
             wait_for(&self.registry, revision).await?;
         }
         let object = self.registry.get(&self.target)?;
-        let bytes = self.view().object(&self.target.kind, &object);
+        let bytes = self.view_of_one()?.object(&self.target.kind, &object);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
@@ -178,7 +230,7 @@ impl Call {
                 kind: self.target.kind.clone(),
                 namespace: self.target.namespace.clone(),
                 selector: options.selector.clone(),
-                view: self.view(),
+                view: self.view()?,
             };
             if options.initial_events == Some(true)
                 && let Freshness::NotOlderThan(revision) = options.freshness
@@ -191,29 +243,29 @@ impl Call {
             wait_for(&self.registry, revision).await?;
         }
         let listed = self.registry.list(&self.target, &options)?;
-        let bytes = self.view().list(&self.target.kind, &listed);
+        let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
     fn create(self) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
-        let body = decode::object(&self.headers, &self.body)?;
+        let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
         if !self.target.kind.is_stored() {
             return self.review(&body.value);
         }
-        Ok(self.written(&self.registry.create(&self.target, body, &options)?))
+        self.written(&self.registry.create(&self.target, body, &options)?)
     }
 
     fn update(self, status: bool) -> Result<Response<Body>, Status> {
         let options = self.write_options("UpdateOptions")?;
-        let body = decode::object(&self.headers, &self.body)?;
-        Ok(self.written(&self.registry.update(&self.target, status, body, &options)?))
+        let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
+        self.written(&self.registry.update(&self.target, status, body, &options)?)
     }
 
     fn patch(self, status: bool) -> Result<Response<Body>, Status> {
         let options = self.write_options("PatchOptions")?;
         let patch: Patch = decode::patch(&self.target.kind, &self.headers, &self.body)?;
-        Ok(self.written(&self.registry.patch(&self.target, status, patch, &options)?))
+        self.written(&self.registry.patch(&self.target, status, patch, &options)?)
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
@@ -229,16 +281,21 @@ impl Call {
         let options = self.delete_options()?;
         let kind = &self.target.kind;
         let deleted = self.registry.delete(&self.target, &options)?;
+        let warnings = delete_warnings(kind, &options);
         if let Deleted::Gone(object) = &deleted
             && !kind.strategy.returns_deleted
         {
             let value = object.value();
             let uid = crate::registry::metadata::uid(&value);
             let status = Status::success(kind, &self.target.name, uid);
-            return Ok(answer::value(200, &status.to_value(), self.accepted.encoding));
+            let mut response = answer::value(200, &status.to_value(), self.accepted.encoding);
+            answer::warn(&mut response, &warnings);
+            return Ok(response);
         }
-        let bytes = self.view().object(kind, deleted.object());
-        Ok(answer::document(200, bytes, self.accepted.encoding))
+        let bytes = self.view_of_one()?.object(kind, deleted.object());
+        let mut response = answer::document(200, bytes, self.accepted.encoding);
+        answer::warn(&mut response, &warnings);
+        Ok(response)
     }
 
     fn delete_collection(self) -> Result<Response<Body>, Status> {
@@ -251,9 +308,22 @@ impl Call {
             continue_token: String::new(),
             remaining: None,
         };
-        let bytes = self.view().list(&self.target.kind, &listed);
+        let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
+}
+
+/// Jobs leave their Pods behind unless told otherwise, which surprises people.
+fn delete_warnings(kind: &Kind, options: &DeleteOptions) -> Vec<String> {
+    if kind.resource() != "jobs.batch" || options.propagation.is_some() {
+        return Vec::new();
+    }
+    vec![
+        "child pods are preserved by default when jobs are deleted; set \
+         propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+         this warning"
+            .to_owned(),
+    ]
 }
 
 /// How long a read waits for a revision that is not there yet.

@@ -59,7 +59,9 @@ impl PatchError {
 /// [`PatchError::TooManyOperations`], or [`PatchError::Unprocessable`] when an operation fails.
 pub fn json(live: &Value, operations: &Value) -> Result<Value, PatchError> {
     let Some(list) = operations.as_array().filter(|list| list.iter().all(Value::is_object)) else {
-        return Err(PatchError::Malformed("a JSON patch is a list of operations".to_owned()));
+        return Err(PatchError::Malformed("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+                .to_owned(),
+        ));
     };
     if list.len() > MOST_OPERATIONS {
         return Err(PatchError::TooManyOperations(list.len()));

@@ -375,9 +375,9 @@ pub(super) fn storage_class_name(row: &Row<'_>) -> Value {
 
 pub(super) fn subjects(row: &Row<'_>, kind: &str) -> Value {
     let subjects = list_at(row.object, "/subjects").iter().filter(|s| str_at(s, "/kind") == kind);
-    let text = |subject: &Value| match str_at(subject, "/namespace") {
-        "" => str_at(subject, "/name").to_owned(),
-        namespace => format!("{namespace}/{}", str_at(subject, "/name")),
+    let text = |subject: &Value| match (kind, str_at(subject, "/namespace")) {
+        ("ServiceAccount", namespace) => format!("{namespace}/{}", str_at(subject, "/name")),
+        _ => str_at(subject, "/name").to_owned(),
     };
     json!(subjects.map(text).collect::<Vec<_>>().join(", "))
 }

@@ -168,12 +168,17 @@ const PERSISTENT_VOLUME: &[Column] = &[
     wide("VolumeMode", |row| or(string(row, "/spec/volumeMode"), "<unset>")),
 ];
 
+/// What a claim shows only once it has a volume.
+fn bound(row: &Row<'_>, cell: Value) -> Value {
+    if string(row, "/spec/volumeName") == "" { "".into() } else { cell }
+}
+
 const PERSISTENT_VOLUME_CLAIM: &[Column] = &[
     NAME,
     text("Status", cells::volume_phase),
     text("Volume", |row| string(row, "/spec/volumeName")),
-    text("Capacity", |row| string(row, "/status/capacity/storage")),
-    text("Access Modes", |row| access_modes(row, "/status/accessModes")),
+    text("Capacity", |row| bound(row, string(row, "/status/capacity/storage"))),
+    text("Access Modes", |row| bound(row, access_modes(row, "/status/accessModes"))),
     text("StorageClass", |row| string(row, "/spec/storageClassName")),
     text("VolumeAttributesClass", |row| {
         or(string(row, "/spec/volumeAttributesClassName"), "<unset>")

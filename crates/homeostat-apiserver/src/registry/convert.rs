@@ -64,6 +64,10 @@ pub(crate) fn to_storage(kind: &Kind, object: &mut Value) {
 pub(crate) fn from_storage(kind: &Kind, object: &mut Value) {
     if is_new_event(kind) {
         rename(object, |pair| pair);
+        // Here they are left out when empty.
+        if let Some(event) = object.as_object_mut() {
+            event.retain(|name, value| !(name.starts_with("reporting") && *value == json!("")));
+        }
     } else if is_old_autoscaler(kind) {
         let percent = object.pointer("/spec/metrics/0/resource/target/averageUtilization").cloned();
         if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {

@@ -42,7 +42,7 @@ impl Registry {
         self.writer().delete(target, options)
     }
 
-    /// Deletes every object that `list` selects; returns them.
+    /// Deletes every object that `list` selects; returns them as they were.
     ///
     /// # Errors
     /// The first refusal; objects before it are deleted.
@@ -61,7 +61,7 @@ impl Registry {
                 name: object.key.name.clone(),
             };
             match self.delete(&one, options) {
-                Ok(outcome) => deleted.push(outcome.object().clone()),
+                Ok(_) => deleted.push(object),
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
             }
@@ -98,7 +98,9 @@ impl Writer<'_> {
             _ if metadata::is_deleting(&live) => {}
             _ if kind.strategy.graceful || held => {
                 mark(&mut object, self.registry.env.now(), wanted);
-                if kind.strategy.generation != Generation::None {
+                if ends_by_itself(kind) {
+                    metadata::set(&mut object, "deletionGracePeriodSeconds", Value::Null);
+                } else if kind.strategy.generation != Generation::None {
                     let next = metadata::generation(&object) + 1;
                     metadata::set(&mut object, "generation", next.into());
                 }
@@ -159,6 +161,15 @@ impl Writer<'_> {
         (hooks::of(kind).removed)(self, kind, object);
         Ok(last)
     }
+}
+
+/// Namespaces and definitions have an end of their own, which knows no grace.
+fn ends_by_itself(kind: &Kind) -> bool {
+    kind.custom.is_none()
+        && matches!(
+            kind.resource().as_str(),
+            "namespaces" | "customresourcedefinitions.apiextensions.k8s.io"
+        )
 }
 
 /// Namespaces keep finalizers in `spec`, too.

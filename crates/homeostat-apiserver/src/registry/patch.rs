@@ -50,8 +50,10 @@ impl Registry {
                 self.writer().update(target, update, options, |live| {
                     let value = rules::patched(&target.kind, live, &patch)?;
                     rules::check_type(&target.kind, &value)?;
+                    let text = value.to_string();
                     let body = Body { value, duplicates: Vec::new() };
                     rules::shape(&target.kind, body, options.validation, &mut warnings)
+                        .map_err(|status| rules::misfit(&text, &status))
                 })?
             }
         };
@@ -73,11 +75,10 @@ impl Registry {
                 crate::field::FieldError::required("fieldManager", "is required for apply patch");
             return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
         }
-        rules::check_type(kind, &body.value)?;
-        // Ownership is compared on what the client wrote, not on what the server makes of it.
-        let mut config = body.value.clone();
-        rules::shape(kind, body, options.validation, warnings)?;
-        super::create::place(target, &mut config)?;
+        // Ownership is compared on what the client wrote, not on what the server makes of it, and
+        // a field that is not declared is refused rather than dropped.
+        let config = rules::applicable(kind, body, options.validation, warnings)?;
+        super::create::place(target, &mut config.clone())?;
         let writer = self.writer();
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
         if absent {

@@ -9,6 +9,7 @@ use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
 use super::{Body, Patch, Writer, metadata};
 use crate::apply::{self, ApplyError, FieldSet, Manager, PathElement};
+use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
@@ -84,12 +85,7 @@ pub(crate) fn shape(
     let messages = decode::strict_messages(&unknown, &duplicates);
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
-            let words = format!(
-                "{0} in version {1:?} cannot be handled as a {0}: strict decoding error: {2}",
-                kind.kind,
-                kind.version,
-                messages.join(", ")
-            );
+            let words = format!("strict decoding error: {}", messages.join(", "));
             return Err(Status::bad_request(words));
         }
         FieldValidation::Warn => warnings.extend(messages),
@@ -108,6 +104,47 @@ pub(crate) fn undecodable(kind: &Kind, mut status: Status) -> Status {
         );
     }
     status
+}
+
+/// A patch whose result cannot be read: 422, about the patch as a whole.
+pub(crate) fn misfit(patched: &str, status: &Status) -> Status {
+    let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
+        || status.message.as_str(),
+        |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
+    );
+    let error = FieldError::new("patch", Reason::Invalid, patched.into(), why);
+    let mut refusal = Status::invalid_kind("", "", "", &[error]);
+    if let Some(details) = refusal.details.as_deref_mut().and_then(Value::as_object_mut) {
+        details.shift_remove("kind");
+    }
+    refusal
+}
+
+/// The configuration of an apply, as it was written.
+pub(crate) fn applicable(
+    kind: &Kind,
+    body: Body,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let Body { value, duplicates } = body;
+    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or("");
+    if text("kind") != kind.kind || text("apiVersion") != kind.api_version() {
+        let (group, version) =
+            text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        let words = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
+        return Err(Status::bad_request(words));
+    }
+    let messages = decode::strict_messages(&[], &duplicates);
+    match validation {
+        FieldValidation::Strict if !messages.is_empty() => {
+            let words = format!("error strict decoding YAML: {}", messages.join(", "));
+            return Err(Status::bad_request(words));
+        }
+        FieldValidation::Warn => warnings.extend(messages),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
+    }
+    Ok(value)
 }
 
 /// Fills in what the client left to the server.

@@ -114,9 +114,12 @@ impl Registry {
     ) -> Result<Value, Status> {
         let kind = &target.kind;
         let places = places(kind).ok_or_else(Status::no_such_resource)?;
-        let update =
-            Update { area: Area::Part("scale"), tracking: Tracking::Update, unconditional: true };
-        let written = self.writer().update(target, update, options, |live| {
+        let writer = self.writer();
+        // Only where somebody owns the number does it change hands.
+        let owned = is_owned(&writer.live(target)?.1, &places.spec);
+        let tracking = if owned { Tracking::Update } else { Tracking::Done };
+        let update = Update { area: Area::Part("scale"), tracking, unconditional: true };
+        let written = writer.update(target, update, options, |live| {
             let current = view(kind, &places, live);
             let scale = match write {
                 ScaleWrite::Replace(body) => body.value.clone(),
@@ -147,6 +150,14 @@ impl Registry {
         })?;
         Ok(view(kind, &places, &super::convert::value(kind, &written.object)))
     }
+}
+
+/// Whether any manager owns the field.
+fn is_owned(object: &Value, pointer: &str) -> bool {
+    let path: Vec<String> = pointer.split('/').skip(1).map(|name| format!("f:{name}")).collect();
+    let path = format!("/fieldsV1/{}", path.join("/"));
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.into_iter().flatten().any(|manager| manager.pointer(&path).is_some())
 }
 
 /// Sets the value at a pointer, making the objects on the way.

@@ -22,6 +22,17 @@ pub(crate) enum PartWrite {
     Patch(Patch),
 }
 
+/// 409 that names the subresource.
+fn unbindable(target: &Target, why: &str) -> Status {
+    let mut status = Status::conflict(&target.kind, &target.name, why);
+    status.message =
+        format!("Operation cannot be fulfilled on pods/binding {:?}: {why}", target.name);
+    if let Some(details) = &mut status.details {
+        details["kind"] = "pods/binding".into();
+    }
+    status
+}
+
 impl Registry {
     /// `POST pods/binding`: puts a Pod on a node.
     ///
@@ -39,17 +50,17 @@ impl Registry {
         }
         let now = self.env.now();
         let update =
-            Update { area: Area::Part("binding"), tracking: Tracking::Update, unconditional: true };
+            Update { area: Area::Part("binding"), tracking: Tracking::Done, unconditional: true };
         self.writer().update(target, update, options, |live| {
             let bound = live.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or("");
             if metadata::is_deleting(live) {
                 let why =
                     format!("pod {} is being deleted, cannot be assigned to a host", target.name);
-                return Err(Status::conflict(&target.kind, &target.name, &why));
+                return Err(unbindable(target, &why));
             }
             if !bound.is_empty() {
                 let why = format!("pod {} is already assigned to node {bound:?}", target.name);
-                return Err(Status::conflict(&target.kind, &target.name, &why));
+                return Err(unbindable(target, &why));
             }
             let mut pod = live.clone();
             pod["spec"]["nodeName"] = node.into();

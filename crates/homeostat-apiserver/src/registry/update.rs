@@ -183,7 +183,7 @@ fn check_preconditions(
                 0.into(),
                 "must be specified for an update",
             );
-            return Err(Status::invalid(kind, &target.name, &[error]));
+            return Err(Status::invalid_kind(&kind.group, &kind.plural, &target.name, &[error]));
         }
     } else if revision != metadata::text(live, "resourceVersion") {
         return Err(Status::modified(kind, &target.name));

@@ -10,6 +10,9 @@ use crate::kinds::Kind;
 /// The most bytes of all annotations together.
 const ANNOTATIONS_SIZE: usize = 256 * 1024;
 
+/// Finalizers of built-in kinds that need no domain.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
 /// What an update leaves as it is.
 const FIXED: &[&str] = &[
     "name",
@@ -43,6 +46,17 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
     annotations(meta, &mut errors);
     owners(meta, &mut errors);
     finalizers(meta, &mut errors);
+    if kind.custom.is_none() {
+        for (index, finalizer) in list(meta, "finalizers").filter_map(Value::as_str).enumerate() {
+            if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+                errors.push(invalid(
+                    format!("metadata.finalizers[{index}]"),
+                    finalizer,
+                    "name is neither a standard finalizer name nor is it fully qualified",
+                ));
+            }
+        }
+    }
     errors
 }
 

@@ -14,12 +14,181 @@ pub(crate) struct Known {
     why: &'static str,
 }
 
+const fn known(step: &'static str, place: &'static str, why: &'static str) -> Known {
+    Known { step, place, why }
+}
+
 /// The list; the shorter the better.
-pub(crate) const KNOWN: &[Known] = &[Known {
-    step: "",
-    place: "/description",
-    why: "tables do not carry the long descriptions of columns; kubectl does not show them",
-}];
+pub(crate) const KNOWN: &[Known] = &[
+    known(
+        "",
+        "/description",
+        "tables carry no descriptions of their columns; kubectl does not show them",
+    ),
+    known(
+        "create: bodies that cannot be read / not an object",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "read: lists and selectors / a label selector that is none",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "read: lists and selectors / a token that is none",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "patch: JSON patches / a field nobody knows",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "patch: merge patches / a wrong type",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "patch: strategic patches / a directive that is none",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "patch: strategic patches / an item without a key",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "apply: ownership of fields / not YAML",
+        "/message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "kinds: claims / smaller",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "kinds: claims / another mode",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "pods: the life of a pod / not much may change",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "create: unknown fields / warned about",
+        "warning",
+        "unknown fields and doubled keys are reported kind by kind, not in the order of the document",
+    ),
+    known(
+        "create: unknown fields / refused",
+        "/message",
+        "unknown fields and doubled keys are reported kind by kind, not in the order of the document",
+    ),
+    known(
+        "create: names and generated names / a service's name follows other rules",
+        "message",
+        "the name of a Service is judged as a label at once",
+    ),
+    known("forms: paths / the version", "", "this is another program"),
+    known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
+    known(
+        "kinds: claims",
+        "/metadata/finalizers",
+        "nothing removes the protection of claims yet, so none is given",
+    ),
+    known(
+        "kinds: claims / held by its protection",
+        "/metadata/deletion",
+        "nothing removes the protection of claims yet, so none is given",
+    ),
+    known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),
+    known(
+        "workloads: deployments / a bad status",
+        "",
+        "a status is not judged by the rules of its kind",
+    ),
+    known(
+        "kinds: jobs / a template stays",
+        "",
+        "the template of a suspended Job may change here, as its scheduling may there",
+    ),
+    known(
+        "workloads: deployments /",
+        "managedFields/0/time",
+        "who scales through the scale subresource is recorded with the time",
+    ),
+    known(
+        "custom: custom resources /",
+        "/time",
+        "who scales through the scale subresource is recorded with the time",
+    ),
+    known(
+        "workloads: other workloads / a daemon set",
+        "/metadata",
+        "the generation of a DaemonSet's template is not repeated in an old annotation",
+    ),
+    known(
+        "workloads: other workloads /",
+        "fieldsV1/f:eventTime",
+        "fields of an Event that are always written count as the writer's",
+    ),
+    known(
+        "workloads: other workloads /",
+        "fieldsV1/f:reporting",
+        "fields of an Event that are always written count as the writer's",
+    ),
+    known(
+        "custom: custom resources / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "custom: custom resources / the definition by then",
+        "/metadata",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "custom: custom resources / the definition goes",
+        "/metadata",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "custom: a history that is gone / the definition goes",
+        "/managedFields/1",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "custom: custom resources / of another kind",
+        "",
+        "a custom object of another kind is refused before its schema is consulted",
+    ),
+    known(
+        "custom: custom resources / against types",
+        "",
+        "schema errors of the scale and status paths are not reported a second time",
+    ),
+    known(
+        "custom: custom resources / a status that is none",
+        "",
+        "schema errors of the scale and status paths are not reported a second time",
+    ),
+    known(
+        "custom: definitions that are refused / not structural",
+        "",
+        "the stored versions of a refused definition, and Go's form of it",
+    ),
+    known(
+        "custom: definitions that are refused / with a rule that cannot be read",
+        "",
+        "CEL rules are parsed but not checked against the types of the schema",
+    ),
+];
 
 /// The row that accepts the difference.
 pub(crate) fn position(difference: &Difference) -> Option<usize> {

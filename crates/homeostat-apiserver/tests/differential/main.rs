@@ -90,6 +90,7 @@ async fn run(oracle: Client, sequence: Sequence) -> Vec<Difference> {
     let server = Server::new(ServerConfig {
         service_account_admission: true,
         service_range: AddressRange { base: [10, 96, 0, 0].into(), prefix: 16 },
+        history: sequence.history.unwrap_or(4096),
         ..ServerConfig::new(env)
     });
     let mut ours = Side::new(Client::new(server, "default"), &id);

@@ -3,6 +3,8 @@
 //! Uids and revisions become numbers in order of appearance, so that "the same as before" and "a
 //! new one" stay visible: a write that changes nothing must show the revision of the step before.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
@@ -11,7 +13,8 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub(crate) struct Normal {
     uids: Vec<String>,
-    revisions: Vec<String>,
+    /// By the uid of the object.
+    revisions: BTreeMap<String, Vec<String>>,
     /// Generated names, with what they are shown as.
     generated: Vec<(String, String)>,
     uid: Regex,
@@ -27,7 +30,7 @@ impl Default for Normal {
         let regex = |text: &str| Regex::new(text).unwrap();
         Self {
             uids: Vec::new(),
-            revisions: Vec::new(),
+            revisions: BTreeMap::new(),
             generated: Vec::new(),
             uid: regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
             time: regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
@@ -65,16 +68,21 @@ impl Normal {
                     });
                 }
                 sort_causes(&mut fields);
-                fields.into_iter().map(|(name, value)| self.field(name, value)).collect()
+                let owner = fields.get("uid").and_then(Value::as_str).unwrap_or("").to_owned();
+                // In one order on both sides: roles are numbered as they are met.
+                fields.sort_keys();
+                fields.into_iter().map(|(name, value)| self.field(&owner, name, value)).collect()
             }
             other => other,
         }
     }
 
-    fn field(&mut self, name: String, value: Value) -> (String, Value) {
+    /// `owner` is the uid next to the field, which makes the revisions of one object a series.
+    fn field(&mut self, owner: &str, name: String, value: Value) -> (String, Value) {
         let value = match (name.as_str(), value) {
             ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok() => {
-                format!("<revision {}>", position(&mut self.revisions, &text)).into()
+                let series = self.revisions.entry(owner.to_owned()).or_default();
+                format!("<revision {}>", position(series, &text)).into()
             }
             ("nodePort", Value::Number(port)) if port.as_u64() >= Some(30000) => "<port>".into(),
             ("cells", Value::Array(cells)) => cells

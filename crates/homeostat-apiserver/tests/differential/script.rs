@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! ## a sequence, in a namespace of its own
+//! @history 2                  how many changes this server keeps for its watchers
 //!
 //! ### a step
 //! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}}
@@ -20,6 +21,7 @@
 pub(crate) struct Sequence {
     /// `area: title`
     pub(crate) name: String,
+    pub(crate) history: Option<usize>,
     pub(crate) steps: Vec<Step>,
 }
 
@@ -52,8 +54,10 @@ pub(crate) fn read(area: &str, text: &str) -> Vec<Sequence> {
         .map(|sequence| {
             let (title, steps) = sequence.split_once('\n').unwrap_or((sequence, ""));
             let steps = format!("\n{steps}");
+            let head = steps.split("\n### ").next().unwrap_or_default();
+            let history = head.trim().strip_prefix("@history ").and_then(|text| text.parse().ok());
             let steps = steps.split("\n### ").skip(1).map(step).collect();
-            Sequence { name: format!("{area}: {}", title.trim()), steps }
+            Sequence { name: format!("{area}: {}", title.trim()), history, steps }
         })
         .collect()
 }

@@ -33,14 +33,6 @@ pub(super) const HOOKS: Hooks = Hooks {
         if IMMORTAL.contains(&name.as_str()) {
             return Err(Status::forbidden(kind, &name, "this namespace may not be deleted"));
         }
-        if metadata::is_deleting(object) {
-            return Err(Status::conflict(
-                kind,
-                &name,
-                "The system is ensuring all content is removed from this namespace.  Upon \
-                 completion, this namespace will automatically be purged by the system.",
-            ));
-        }
         object["status"]["phase"] = "Terminating".into();
         Ok(())
     },

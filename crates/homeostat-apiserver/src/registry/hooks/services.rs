@@ -87,11 +87,17 @@ fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(),
             }
         }
     }
+    let bare = text(service, "/spec/clusterIP") == "None"
+        && service.pointer("/spec/selector").is_none_or(|selector| *selector == json!({}));
     let spec = &mut service["spec"];
     spec["clusterIPs"] = json!([spec["clusterIP"]]);
-    for (field, value) in
+    // Whoever fills a Service that has neither address nor selector may use both families.
+    let families = if bare {
+        [("ipFamilies", json!(["IPv4", "IPv6"])), ("ipFamilyPolicy", json!("RequireDualStack"))]
+    } else {
         [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))]
-    {
+    };
+    for (field, value) in families {
         if spec.get(field).is_none_or(Value::is_null) {
             spec[field] = value;
         }

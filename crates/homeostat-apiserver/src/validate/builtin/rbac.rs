@@ -1,6 +1,6 @@
 //! Roles and their bindings.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::report::{Report, at, list, text};
 
@@ -55,7 +55,10 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
         "ClusterRoleBinding" => &["ClusterRole"],
         _ => &["Role", "ClusterRole"],
     };
-    report.one_of("roleRef.kind", text(value, "/roleRef/kind"), kinds);
+    match text(value, "/roleRef/kind") {
+        "" => report.unsupported("roleRef.kind", &json!(""), kinds),
+        kind => report.one_of("roleRef.kind", kind, kinds),
+    }
     if text(value, "/roleRef/name").is_empty() {
         report.required("roleRef.name", "");
     }
@@ -80,6 +83,11 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
     if let Some(old) = old
         && at(value, "/roleRef") != at(old, "/roleRef")
     {
-        report.invalid("roleRef", at(value, "/roleRef").clone(), "cannot change roleRef");
+        let shown = json!({
+            "APIGroup": text(value, "/roleRef/apiGroup"),
+            "Kind": text(value, "/roleRef/kind"),
+            "Name": text(value, "/roleRef/name"),
+        });
+        report.invalid("roleRef", shown, "cannot change roleRef");
     }
 }

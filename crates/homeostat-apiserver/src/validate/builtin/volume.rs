@@ -58,9 +58,11 @@ fn claim_update(value: &Value, old: &Value, report: &mut Report) {
     let fixed = |claim: &Value| {
         let mut spec = at(claim, "/spec").clone();
         if let Some(spec) = spec.as_object_mut() {
-            for field in ["resources", "volumeAttributesClassName"] {
-                spec.shift_remove(field);
+            let bound = text(old, "/status/phase") == "Bound";
+            if bound && let Some(resources) = spec.get_mut("resources") {
+                resources.as_object_mut().map(|resources| resources.shift_remove("requests"));
             }
+            spec.shift_remove("volumeAttributesClassName");
         }
         spec
     };
