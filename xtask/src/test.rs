@@ -45,9 +45,11 @@ impl Test {
         if let Some(oracle) = &judge.oracle {
             println!("\nOnce more, on kube-apiserver:");
             let kubeconfig = oracle.kubeconfig.as_os_str();
-            // The whole workspace is named, so that nothing is built anew with other features.
+            // The whole workspace is named, so that nothing is built anew with other features; one
+            // test at a time, because a cluster has one set of controllers.
             let mut arguments = vec!["test", "--workspace"];
             arguments.extend(ON_BOTH.iter().flat_map(|name| ["--test", name]));
+            arguments.extend(["--", "--test-threads=1"]);
             run_with(&cargo, &arguments, &[("HOMEOSTAT_TEST_KUBECONFIG", kubeconfig)])?;
         }
         if left_out.is_empty() {
