@@ -16,7 +16,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The API refused or could not be reached. A conflict (409) is a quick retry, not a failure.
     #[error(transparent)]
-    Api(#[from] kube::Error),
+    Api(kube::Error),
+
+    /// A request had no answer within its time limit. Whether it did anything is not known.
+    #[error("the API did not answer within {0:?}")]
+    NoAnswer(Duration),
 
     /// The cache has not caught up with what this reconcile wrote or read: a quick retry.
     #[error("the cache is behind: {0}")]
@@ -71,6 +75,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Api(_) => "ApiError",
+            Self::NoAnswer(_) => "NoAnswer",
             Self::Stale(_) => "StaleCache",
             Self::Terminal(_) => "TerminalError",
             Self::Transient(_) => "ReconcileError",
@@ -105,6 +110,29 @@ impl Error {
         text
     }
 
+    /// Makes a refusal of what was sent (422 or 400) terminal, and leaves every other error alone.
+    ///
+    /// For a write that follows from the primary alone: only an edit can mend it. Without this a
+    /// refusal is retried with backoff like any other error, since most are mended by somebody
+    /// else: a permission, a quota, a namespace that is still missing.
+    ///
+    /// ```no_run
+    /// # async fn example(ctx: homeostat::Context<homeostat::k8s_openapi::api::core::v1::ConfigMap>,
+    /// #     child: homeostat::k8s_openapi::api::core::v1::Secret) -> homeostat::Result<()> {
+    /// ctx.apply(child).await.map_err(homeostat::Error::terminal_if_invalid)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn terminal_if_invalid(self) -> Self {
+        match self {
+            Self::Api(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
+                Self::Terminal(Self::Api(kube::Error::Api(status)).chain().into())
+            }
+            other => other,
+        }
+    }
+
     /// An error that retrying cannot mend: the key waits until the object changes.
     pub fn terminal(error: impl Into<BoxError>) -> Self {
         Self::Terminal(error.into())
@@ -131,6 +159,19 @@ impl Error {
             Self::Stale(_) => true,
             Self::Api(kube::Error::Api(status)) => status.code == 409,
             _ => false,
+        }
+    }
+}
+
+impl From<kube::Error> for Error {
+    /// An error of the runtime's own that travelled through the client comes out as itself.
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Service(inner) => match inner.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(inner) => Self::Api(kube::Error::Service(inner)),
+            },
+            other => Self::Api(other),
         }
     }
 }

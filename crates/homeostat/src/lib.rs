@@ -28,6 +28,7 @@
 //! reads the clock or randomness except through [`Env`], and never polls.
 
 pub mod cache;
+mod client;
 pub mod condition;
 pub mod context;
 pub mod controller;
@@ -47,7 +48,7 @@ pub use homeostat_env::Env;
 pub use {k8s_openapi, kube};
 
 pub use context::{Applied, Change, Context};
-pub use controller::{Controller, Predicate};
+pub use controller::{Controller, Predicate, Reconciler};
 pub use error::{Error, Result};
 pub use event::EventType;
 pub use journal::Journal;

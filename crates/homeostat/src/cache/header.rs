@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde::Deserialize;
 
 use crate::key::Key;
+use crate::kind::Kind;
 
 /// The parsed metadata of a cached object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +67,19 @@ impl Header {
     #[must_use]
     pub fn is_being_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
+    }
+
+    /// The object as an event refers to it.
+    pub(crate) fn reference(&self, kind: &Kind) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(kind.api_version()),
+            kind: Some(kind.kind().to_owned()),
+            name: Some(self.key.name.to_string()),
+            namespace: self.key.namespace.as_deref().map(str::to_owned),
+            uid: Some(self.uid.to_string()),
+            resource_version: Some(self.resource_version.clone()),
+            field_path: None,
+        }
     }
 
     /// Reads the JSON of `metadata`.

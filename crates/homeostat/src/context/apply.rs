@@ -1,7 +1,9 @@
 //! Server-side apply of children, left out when nothing would change.
 //!
 //! The runtime remembers what it applied to a child and what came of it. The same wish and an
-//! unchanged child (status aside) need no request; anything else is sent, and the server decides.
+//! unchanged child (status aside) need no write; anything else is sent, and the server decides.
+//! The child is looked at first, in the cache or (a kind that was not declared) in the API: a
+//! stranger's is never written to.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use crate::kind::{Kind, Object};
 
 impl<K: Object> Context<K> {
     /// Server-side apply of a child: owner reference and namespace set, fields of other managers
-    /// taken over by force, no request when nothing would change.
+    /// taken over by force, no write when nothing would change.
     ///
     /// An object of that name without a controller is adopted.
     ///
@@ -37,12 +39,12 @@ impl<K: Object> Context<K> {
 
         let place = (kind.clone(), key.clone());
         let last = self.memory(|applied| applied.get(&place).cloned());
-        let found = self.get_cached::<T>(&kind, &key).await?;
-        if let Some(found) = &found {
+        let found = self.child::<T>(&kind, &key).await?;
+        if let Some((found, found_digest)) = &found {
             owner::check(&*primary, &kind, found.meta(), true)?;
             if let Some(last) = &last
                 && last.desired == desired_digest
-                && last.result == self.cached_digest(&kind, &key)
+                && last.result == *found_digest
             {
                 return Ok(Applied { object: found.clone(), change: Change::Unchanged });
             }
@@ -51,10 +53,10 @@ impl<K: Object> Context<K> {
         let params = PatchParams::apply(self.controller()).force();
         let path = request::to(&kind, key.namespace.as_deref());
         let request = path.patch(&key.name, &params, &Patch::Apply(&wish));
-        let answer = request::send(self.client(), request).await?;
+        let answer = self.send(request).await?;
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
         let revision = object.meta().resource_version.clone().unwrap_or_default();
-        let known = found.as_ref().and_then(|found| found.meta().resource_version.as_ref());
+        let known = found.as_ref().and_then(|(found, _)| found.meta().resource_version.as_ref());
         let known = known.or(last.as_ref().map(|last| &last.revision));
         let change = match known {
             _ if answer.created => Change::Created,
@@ -77,11 +79,16 @@ impl<K: Object> Context<K> {
         self.run.shared.memories.with(&self.run.key, |memory| work(&mut memory.applied))
     }
 
-    /// The digest of the cached object; 0, which matches nothing, when there is none.
-    fn cached_digest(&self, kind: &Kind, key: &Key) -> u64 {
-        let informer = self.cache(kind, key.namespace.as_deref());
-        let entry = informer.and_then(|informer| informer.entry(key));
-        entry.and_then(|entry| entry.value().ok()).map_or(0, |value| digest(intent(value)))
+    /// The child as it is, with its digest.
+    async fn child<T: Object>(&self, kind: &Kind, key: &Key) -> Result<Option<(Arc<T>, u64)>> {
+        if let Some(informer) = self.cache_of(kind, key) {
+            self.settle(kind, Some(key)).await?;
+            let Some(entry) = informer.entry(key) else { return Ok(None) };
+            return Ok(Some((entry.decode()?, digest(intent(entry.value()?)))));
+        }
+        let Some(answer) = self.answer_live(kind, key).await? else { return Ok(None) };
+        let value = answer.decode(kind, key)?;
+        Ok(Some((Arc::new(answer.decode(kind, key)?), digest(intent(value)))))
     }
 }
 

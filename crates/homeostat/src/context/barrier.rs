@@ -27,7 +27,7 @@ pub(crate) struct Pending {
 impl<K: Object> Context<K> {
     /// Later reads of that object, and lists of its kind, wait until the cache has seen `until`.
     pub(super) fn expect(&self, kind: &Kind, key: &Key, uid: &str, until: Expect) {
-        if self.cache(kind, key.namespace.as_deref()).is_none() {
+        if self.cache_of(kind, key).is_none() {
             return; // Read from the API, which has it already.
         }
         let (kind, key, uid) = (kind.clone(), key.clone(), uid.to_owned());
@@ -43,8 +43,21 @@ impl<K: Object> Context<K> {
         settle(&self.run.shared.memories, &self.run.key, informer, kind, key).await
     }
 
-    /// The cache of a declared kind, unless it is limited to another namespace.
+    /// The cache that would show the object `key` if it is there. One that is limited to labels
+    /// shows the primary and knows nothing of others, so that nobody waits for it to show them.
+    pub(super) fn cache_of(&self, kind: &Kind, key: &Key) -> Option<&Informer> {
+        if self.run.shared.labelled.as_ref() == Some(kind) && *key == self.run.key {
+            return self.run.shared.informers.get(kind);
+        }
+        self.cache(kind, key.namespace.as_deref())
+    }
+
+    /// The cache of all objects of a declared kind in `namespace`; `None` when it is limited to
+    /// another namespace, or to labels.
     pub(super) fn cache(&self, kind: &Kind, namespace: Option<&str>) -> Option<&Informer> {
+        if self.run.shared.labelled.as_ref() == Some(kind) {
+            return None;
+        }
         let informer = self.run.shared.informers.get(kind)?;
         match &self.run.shared.namespace {
             Some(limit) if kind.is_namespaced() => (namespace == Some(limit)).then_some(informer),

@@ -16,6 +16,8 @@ pub(crate) struct Memory {
     pub(super) pending: Vec<Pending>,
     /// The children as they were last applied.
     pub(super) applied: BTreeMap<(Kind, Key), LastApply>,
+    /// What was last said about a primary that cannot be decoded.
+    pub(crate) undecodable: Option<String>,
     /// Quick retries in a row.
     pub(crate) conflicts: u32,
     /// A change of the primary that the runtime itself makes and that must not wake the key.

@@ -17,6 +17,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -31,7 +32,7 @@ use crate::trigger::Trigger;
 
 pub use crate::event::EventType;
 pub(crate) use barrier::settle;
-pub(crate) use memory::Memories;
+pub(crate) use memory::{Memories, Memory};
 pub(crate) use status::Mark;
 
 /// What a write changed.
@@ -78,6 +79,10 @@ pub(crate) struct Shared {
     pub(crate) namespace: Option<String>,
     pub(crate) recorder: Recorder,
     pub(crate) memories: Arc<Memories>,
+    /// How long a request may take.
+    pub(crate) request_limit: Duration,
+    /// The kind whose cache holds only labelled objects: good for the primary and nothing else.
+    pub(crate) labelled: Option<Kind>,
 }
 
 /// One reconcile's view of the cluster; cheap to clone.

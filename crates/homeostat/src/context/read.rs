@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::api::{GetParams, ListParams};
 use kube::core::ObjectList;
 
+use super::request::Answer;
 use super::{Context, request};
 use crate::cache::selector;
 use crate::error::Result;
@@ -26,7 +27,7 @@ impl<K: Object> Context<K> {
     /// As [`Self::get`].
     pub async fn get_key<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
         let kind = Kind::of::<T>();
-        if let Some(informer) = self.cache(&kind, key.namespace.as_deref()) {
+        if let Some(informer) = self.cache_of(&kind, key) {
             self.settle(&kind, Some(key)).await?;
             return informer.get(key);
         }
@@ -100,9 +101,15 @@ impl<K: Object> Context<K> {
     /// What the API says, except that there is no such object.
     pub async fn get_live<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
         let kind = Kind::of::<T>();
-        let path = request::to(&kind, key.namespace.as_deref());
-        match request::send(self.client(), path.get(&key.name, &GetParams::default())).await {
-            Ok(answer) => answer.decode(&kind, key).map(|object| Some(Arc::new(object))),
+        let answer = self.answer_live(&kind, key).await?;
+        answer.map(|answer| answer.decode(&kind, key).map(Arc::new)).transpose()
+    }
+
+    /// The same, as it came.
+    pub(super) async fn answer_live(&self, kind: &Kind, key: &Key) -> Result<Option<Answer>> {
+        let path = request::to(kind, key.namespace.as_deref());
+        match self.send(path.get(&key.name, &GetParams::default())).await {
+            Ok(answer) => Ok(Some(answer)),
             Err(error) if request::is_not_found(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -116,8 +123,7 @@ impl<K: Object> Context<K> {
     ) -> Result<Vec<Arc<T>>> {
         let params = ListParams { label_selector: Some(selector.to_owned()), ..Default::default() };
         let params = if selector.is_empty() { ListParams::default() } else { params };
-        let answer =
-            request::send(self.client(), request::to(kind, namespace).list(&params)).await?;
+        let answer = self.send(request::to(kind, namespace).list(&params)).await?;
         let place = Key { namespace: namespace.map(Arc::from), name: Arc::from("(list)") };
         let list: ObjectList<T> = answer.decode(kind, &place)?;
         Ok(list.items.into_iter().map(Arc::new).collect())

@@ -7,9 +7,10 @@ use kube::client::Body;
 use kube::core::{Request, Status};
 use serde::de::DeserializeOwned;
 
+use super::Context;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::Kind;
+use crate::kind::{Kind, Object};
 
 /// What the API answered to a request it accepted.
 #[derive(Debug)]
@@ -35,19 +36,25 @@ pub(super) fn to(kind: &Kind, namespace: Option<&str>) -> Request {
     Request::new(kind.path(namespace))
 }
 
-/// Sends a request built by [`to`].
-pub(super) async fn send(
-    client: &kube::Client,
-    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-) -> Result<Answer> {
-    let request = request.map_err(|error| Error::from(kube::Error::BuildRequest(error)))?;
-    let response = client.send(request.map(Body::from)).await?;
-    let status = response.status();
-    let body = response.into_body().collect().await?.to_bytes();
-    if status.is_client_error() || status.is_server_error() {
-        return Err(Error::Api(kube::Error::Api(Box::new(refusal(status, &body)))));
+impl<K: Object> Context<K> {
+    /// Sends a request built by [`to`]; the whole answer must be there within the time limit.
+    pub(super) async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Answer> {
+        let request = request.map_err(|error| Error::from(kube::Error::BuildRequest(error)))?;
+        let exchange = async {
+            let response = self.client().send(request.map(Body::from)).await?;
+            let status = response.status();
+            let body = response.into_body().collect().await?.to_bytes();
+            if status.is_client_error() || status.is_server_error() {
+                return Err(Error::Api(kube::Error::Api(Box::new(refusal(status, &body)))));
+            }
+            Ok(Answer { created: status == StatusCode::CREATED, body })
+        };
+        let limit = self.run.shared.request_limit;
+        self.env().timeout(limit, exchange).await.unwrap_or(Err(Error::NoAnswer(limit)))
     }
-    Ok(Answer { created: status == StatusCode::CREATED, body })
 }
 
 /// The `Status` in the body, or one made of whatever text is there (a proxy may answer too).
@@ -60,7 +67,10 @@ fn refusal(code: StatusCode, body: &[u8]) -> Status {
     })
 }
 
-/// Whether the API said that there is no such object.
+/// Whether the API said that there is no such object. That there is no such kind is another 404,
+/// without a name, and no answer to the question.
 pub(super) fn is_not_found(error: &Error) -> bool {
-    matches!(error, Error::Api(kube::Error::Api(status)) if status.code == 404)
+    let Error::Api(kube::Error::Api(status)) = error else { return false };
+    let named = status.details.as_ref().is_some_and(|details| !details.name.is_empty());
+    status.code == 404 && named
 }

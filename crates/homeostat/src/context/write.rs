@@ -35,7 +35,7 @@ impl<K: Object> Context<K> {
         let params =
             PostParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
         let path = request::to(&kind, key.namespace.as_deref());
-        let answer = match request::send(self.client(), path.create(&params, body)).await {
+        let answer = match self.send(path.create(&params, body)).await {
             Err(error) if named && error.is_conflict() => {
                 // Made by an earlier reconcile whose answer got lost, or by a stranger.
                 let Some(found) = self.get_live::<T>(&key).await? else { return Err(error) };
@@ -75,7 +75,7 @@ impl<K: Object> Context<K> {
         let revision_guarded =
             params.preconditions.as_ref().is_some_and(|p| p.resource_version.is_some());
         let path = request::to(&kind, key.namespace.as_deref());
-        match request::send(self.client(), path.delete(&key.name, &params)).await {
+        match self.send(path.delete(&key.name, &params)).await {
             Ok(_) => {}
             Err(error) if request::is_not_found(&error) => return Ok(()),
             Err(error) if error.is_conflict() && !revision_guarded => return Ok(()),
@@ -118,9 +118,9 @@ impl<K: Object> Context<K> {
             Some(part) => path.patch_subresource(part, &key.name, &params, &patch),
             None => path.patch(&key.name, &params, &patch),
         };
-        let answer = request::send(self.client(), request).await?;
+        let answer = self.send(request).await?;
         let patched: Arc<T> = Arc::new(answer.decode(&kind, key)?);
-        let cached = self.cache(&kind, key.namespace.as_deref()).and_then(|all| all.entry(key));
+        let cached = self.cache_of(&kind, key).and_then(|all| all.entry(key));
         let cached = cached.map(|entry| entry.header.resource_version.clone());
         let same = cached.is_some() && cached == patched.meta().resource_version;
         let change = if same { Change::Unchanged } else { Change::Changed };
@@ -148,7 +148,7 @@ impl<K: Object> Context<K> {
         kind: &Kind,
         key: &Key,
     ) -> Result<Option<Arc<T>>> {
-        let Some(informer) = self.cache(kind, key.namespace.as_deref()) else { return Ok(None) };
+        let Some(informer) = self.cache_of(kind, key) else { return Ok(None) };
         self.settle(kind, Some(key)).await?;
         informer.get(key)
     }

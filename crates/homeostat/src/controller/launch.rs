@@ -10,6 +10,7 @@ use super::worker::Worker;
 use super::{Controller, source};
 use crate::Env;
 use crate::cache::{Caches, Informer, Scope};
+use crate::client;
 use crate::context::{Memories, Shared};
 use crate::event::Recorder;
 use crate::journal::Journal;
@@ -52,10 +53,13 @@ impl<K: Object> Launch for Controller<K> {
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
         let Self { name, reconcile, sources, filter, namespace, labels, .. } = *self;
+        let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
         let queue = Queue::with_backoff(world.env.clone(), self.backoff);
         let memories = Arc::new(Memories::default());
 
+        let labelled = labels.as_ref().map(|_| kind.clone());
+        let labelled = labelled.filter(|kind| sources.iter().all(|other| other.kind != *kind));
         let primaries =
             world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
         primaries.on_event(source::primary(kind.clone(), queue.clone(), filter, memories.clone()));
@@ -75,13 +79,15 @@ impl<K: Object> Launch for Controller<K> {
         let shared = Arc::new(Shared {
             name: name.clone(),
             env: world.env.clone(),
-            client: world.client.clone(),
+            client: client::limited(world.client.clone(), world.env.clone(), request_limit),
             informers: by_kind,
             namespace,
             recorder: world.recorder.clone(),
             memories,
+            request_limit,
+            labelled,
         });
-        let (journal, timeout) = (world.journal.clone(), self.timeout);
+        let journal = world.journal.clone();
         let worker =
             Worker { shared, primaries, queue: queue.clone(), reconcile, journal, timeout };
         let mut workers = JoinSet::new();

@@ -6,61 +6,50 @@
 
 mod launch;
 mod predicate;
+mod reconcile;
 mod source;
 mod worker;
 
 use std::fmt;
-use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-
-use crate::context::Context;
-use crate::error::Result;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::outcome::Outcome;
 use crate::queue::Backoff;
 
 pub(crate) use launch::{Launch, Launched, World};
 pub use predicate::Predicate;
+use reconcile::Boxed;
+pub use reconcile::{ByFunction, ByReconciler, IntoReconcile, Reconciler};
 use source::{Role, Source};
-
-/// A reconcile function with its types made uniform.
-type Reconcile<K> =
-    Arc<dyn Fn(Arc<K>, Context<K>) -> BoxFuture<'static, Result<Outcome>> + Send + Sync>;
 
 /// A controller, built step by step and run by a [`crate::Manager`].
 pub struct Controller<K> {
     name: String,
-    reconcile: Reconcile<K>,
+    reconcile: Boxed<K>,
     sources: Vec<Source>,
     filter: Option<Predicate>,
     namespace: Option<String>,
     labels: Option<String>,
     concurrency: usize,
     timeout: Duration,
+    request_timeout: Duration,
     backoff: Backoff,
 }
 
 impl<K: Object> Controller<K> {
     /// A controller named after its kind, with one watch on the kind itself.
-    pub fn new<F, Fut>(reconcile: F) -> Self
-    where
-        F: Fn(Arc<K>, Context<K>) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Outcome>> + Send + 'static,
-    {
+    pub fn new<How>(reconcile: impl IntoReconcile<K, How>) -> Self {
         Self {
             name: Kind::of::<K>().kind().to_lowercase(),
-            reconcile: Arc::new(move |object, context| reconcile(object, context).boxed()),
+            reconcile: reconcile.into_reconcile(),
             sources: Vec::new(),
             filter: None,
             namespace: None,
             labels: None,
             concurrency: 4,
             timeout: Duration::from_secs(5 * 60),
+            request_timeout: Duration::from_secs(30),
             backoff: Backoff::default(),
         }
     }
@@ -133,6 +122,15 @@ impl<K: Object> Controller<K> {
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = limit;
+        self
+    }
+
+    /// How long one request of a reconcile may take; 30 s by default. A longer one is given up
+    /// ([`crate::Error::NoAnswer`]), which is a transient error. For requests through
+    /// [`crate::Context::client`] the limit ends with the header of the answer.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.request_timeout = limit;
         self
     }
 

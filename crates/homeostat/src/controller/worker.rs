@@ -11,9 +11,9 @@ use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use tracing::Instrument;
 
-use super::Reconcile;
+use super::reconcile::Boxed;
 use crate::cache::Informer;
-use crate::context::{Context, EventType, Mark, Shared, settle};
+use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
 use crate::error::{Error, Result};
 use crate::journal::{Ending, Journal, Record, Write};
 use crate::key::Key;
@@ -34,7 +34,7 @@ pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
     pub(super) primaries: Informer,
     pub(super) queue: Queue<Key>,
-    pub(super) reconcile: Reconcile<K>,
+    pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
     pub(super) timeout: Duration,
 }
@@ -68,6 +68,7 @@ impl<K: Object> Worker<K> {
                 return self.shared.memories.forget(key);
             }
             Ok(Some(primary)) => {
+                self.shared.memories.with(key, |memory| memory.undecodable = None);
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 let result = self.reconcile(primary, context.clone()).await;
@@ -111,11 +112,11 @@ impl<K: Object> Worker<K> {
     ) -> Conclusion {
         let error = match result {
             Ok(outcome) => return self.went_well(key, outcome, context).await,
-            Err(error) if is_about_missing_primary::<K>(&error, key) => {
-                return self.went_well(key, Outcome::Done, None).await;
-            }
             Err(error) => error,
         };
+        if is_gone(&error, context).await {
+            return self.went_well(key, Outcome::Done, None).await;
+        }
         let text = error.chain();
         let conflicts = self.shared.memories.with(key, |memory| {
             memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
@@ -128,12 +129,14 @@ impl<K: Object> Worker<K> {
             return Conclusion { ending: Ending::Conflict(text), next: Some(self.after(delay)) };
         }
         if error.is_terminal() {
-            tracing::warn!(error = text, "terminal: waiting for the object to change");
             self.queue.forget(key);
             if let Some(context) = context {
+                tracing::warn!(error = text, "terminal: waiting for the object to change");
                 context.event(EventType::Warning, error.reason(), text.clone());
                 let mark = Mark::Degraded { reason: error.reason(), message: &text };
                 self.mark(key, context, mark).await;
+            } else {
+                self.report_undecodable(key, error.reason(), &text);
             }
             return Conclusion { ending: Ending::Terminal(text), next: None };
         }
@@ -174,6 +177,27 @@ impl<K: Object> Worker<K> {
             _ => delay,
         };
         Conclusion { ending: Ending::Ok(outcome), next: next.map(|delay| self.after(delay)) }
+    }
+
+    /// Says that the primary does not fit its type: once, until it fits or is wrong in another way.
+    fn report_undecodable(&self, key: &Key, reason: &str, text: &str) {
+        // The decoder's place in the text moves with every edit and helps nobody.
+        let text = text.split_once(" at line ").map_or(text, |(gist, _)| gist);
+        let said = |memory: &mut Memory| memory.undecodable.replace(text.to_owned());
+        if self.shared.memories.with(key, said).as_deref() == Some(text) {
+            return;
+        }
+        tracing::warn!(error = text, "terminal: waiting for the object to change");
+        if let Some(entry) = self.primaries.entry(key) {
+            let regarding = entry.header.reference(&Kind::of::<K>());
+            self.shared.recorder.record(
+                &self.shared.name,
+                regarding,
+                EventType::Warning,
+                reason,
+                text,
+            );
+        }
     }
 
     /// Says in the primary's conditions how it went. The best that can be done: a failure to write
@@ -227,14 +251,23 @@ fn time_until(time: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(left).unwrap_or_default()
 }
 
-/// Whether the API said that the primary itself is gone: that is not an error.
-fn is_about_missing_primary<K: Object>(error: &Error, key: &Key) -> bool {
-    let Error::Api(kube::Error::Api(status)) = error else { return false };
+/// Whether the error says that the primary itself is gone: that is not an error.
+async fn is_gone<K: Object>(error: &Error, context: Option<&Context<K>>) -> bool {
+    let (Error::Api(kube::Error::Api(status)), Some(context)) = (error, context) else {
+        return false;
+    };
     let Some(details) = status.details.as_ref().filter(|_| status.code == 404) else {
         return false;
     };
-    let kind = Kind::of::<K>();
-    details.name == *key.name
+    let (kind, key) = (Kind::of::<K>(), context.key());
+    let alike = details.name == *key.name
         && details.group == kind.group()
-        && (details.kind == kind.plural() || details.kind == kind.kind())
+        && (details.kind == kind.plural() || details.kind == kind.kind());
+    // The answer does not say of which namespace it speaks: a namesake may be what is missing.
+    let uid = context.primary().meta().uid.clone();
+    alike
+        && match context.get_live::<K>(key).await {
+            Ok(found) => found.is_none_or(|found| found.meta().uid != uid),
+            Err(_) => false,
+        }
 }

@@ -33,6 +33,7 @@ struct Subject(Option<String>, Option<String>, Option<String>, Option<String>);
 
 #[derive(Debug)]
 struct Series {
+    note: Note,
     name: String,
     count: i32,
     last: Timestamp,
@@ -94,18 +95,20 @@ impl Correlator {
         if !allowed {
             return Action::Hold;
         }
-        self.series.insert(identity, Series { name: name.clone(), count: 1, last: now, sent: 1 });
+        let series =
+            Series { note: note.clone(), name: name.clone(), count: 1, last: now, sent: 1 };
+        self.series.insert(identity, series);
         forget_oldest(&mut self.series, |series| series.last);
         Action::Create { name }
     }
 
     /// The series that were seen more often than was written: name, count and last time of each.
-    pub(super) fn unsent(&mut self) -> Vec<(Option<String>, String, i32, Timestamp)> {
-        let behind = self.series.iter_mut().filter(|(_, series)| series.sent < series.count);
+    pub(super) fn unsent(&mut self) -> Vec<(Note, String, i32, Timestamp)> {
+        let behind = self.series.values_mut().filter(|series| series.sent < series.count);
         behind
-            .map(|(identity, series)| {
+            .map(|series| {
                 series.sent = series.count;
-                (identity.object.1.clone(), series.name.clone(), series.count, series.last)
+                (series.note.clone(), series.name.clone(), series.count, series.last)
             })
             .collect()
     }
@@ -175,7 +178,7 @@ mod tests {
         }
         assert_eq!(correlator.observe(&note("hi"), "b".into(), at(1)), Action::Hold);
         assert_eq!(correlator.observe(&note("new"), "c".into(), at(1)), Action::Hold);
-        assert_eq!(correlator.unsent(), [(None, "a".to_owned(), 26, at(1))]);
+        assert_eq!(correlator.unsent(), [(note("hi"), "a".to_owned(), 26, at(1))]);
         assert_eq!(correlator.unsent(), []);
         assert_ne!(correlator.observe(&note("new"), "d".into(), at(301)), Action::Hold);
     }

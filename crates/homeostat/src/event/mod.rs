@@ -31,7 +31,7 @@ impl EventType {
 }
 
 /// One thing that happened, before it is folded with others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
     pub(crate) controller: String,
     pub(crate) regarding: ObjectReference,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -20,6 +20,8 @@ use crate::Env;
 const QUEUED: usize = 1000;
 /// How often one write is tried before it is dropped and counted.
 const TRIES: u32 = 3;
+/// How long one try may take.
+const ANSWER: Duration = Duration::from_secs(5);
 /// The limits the API sets, in bytes.
 const NOTE_LIMIT: usize = 1024;
 const WORD_LIMIT: usize = 128;
@@ -106,8 +108,8 @@ impl Writer {
         while let Some(note) = self.notes.recv().await {
             self.write(note).await;
         }
-        for (namespace, name, count, last) in self.correlator.unsent() {
-            self.repeat(namespace.as_deref(), &name, count, last).await;
+        for (note, name, count, last) in self.correlator.unsent() {
+            self.put(&note, &name, count, last).await;
         }
     }
 
@@ -118,66 +120,95 @@ impl Writer {
         let name = format!("{stem}.{:x}{:04x}", now.as_microsecond(), self.sequence & 0xffff);
         match self.correlator.observe(&note, name, now) {
             Action::Hold => {}
-            Action::Repeat { name, count } => {
-                self.repeat(note.regarding.namespace.as_deref(), &name, count, now).await;
-            }
-            Action::Create { name } => {
-                let event = event(note, name, now, self.env.host());
-                let api = self.api(event.metadata.namespace.as_deref());
-                let params = PostParams::default();
-                self.attempt(|| api.create(&params, &event)).await;
-            }
+            Action::Create { name } => self.put(&note, &name, 1, now).await,
+            Action::Repeat { name, count } => self.put(&note, &name, count, now).await,
         }
     }
 
-    async fn repeat(&self, namespace: Option<&str>, name: &str, count: i32, last: Timestamp) {
-        let series = json!({ "series": { "count": count, "lastObservedTime": MicroTime(last) } });
-        let (api, params, patch) =
-            (self.api(namespace), PatchParams::default(), Patch::Merge(&series));
-        self.attempt(|| api.patch(name, &params, &patch)).await;
+    /// Writes that `note` was seen `count` times. The event of a series may be gone (the API keeps
+    /// events for an hour or so): it is then made anew, with its count.
+    async fn put(&self, note: &Note, name: &str, count: i32, last: Timestamp) {
+        // Events of cluster-scoped objects live in `default`.
+        let namespace = note.regarding.namespace.as_deref().unwrap_or("default");
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let series =
+            (count > 1).then_some(EventSeries { count, last_observed_time: MicroTime(last) });
+        let mut written = Written::Gone;
+        if let Some(series) = &series {
+            let (params, patch) = (PatchParams::default(), json!({ "series": series }));
+            let patch = Patch::Merge(&patch);
+            written = self.attempt(|| api.patch(name, &params, &patch)).await;
+        }
+        if written == Written::Gone {
+            let event = event(note.clone(), name, namespace, series, last, self.env.host());
+            let params = PostParams::default();
+            written = self.attempt(|| api.create(&params, &event)).await;
+        }
+        if written != Written::Yes {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// Events of cluster-scoped objects live in `default`.
-    fn api(&self, namespace: Option<&str>) -> Api<Event> {
-        Api::namespaced(self.client.clone(), namespace.unwrap_or("default"))
-    }
-
-    async fn attempt<F, T>(&self, mut send: impl FnMut() -> F)
+    /// Sends until it works or is hopeless. A request that hangs is given up, so that it holds
+    /// back the notes behind it only so long.
+    async fn attempt<F, T>(&self, mut send: impl FnMut() -> F) -> Written
     where
         F: Future<Output = kube::Result<T>>,
     {
         for tried in 1..=TRIES {
-            match send().await {
-                Ok(_) => return,
-                // The API understood and said no: trying again would not help.
-                Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => {
-                    tracing::debug!(%status, "event refused");
-                    break;
+            match self.env.timeout(ANSWER, send()).await {
+                Ok(Ok(_)) => return Written::Yes,
+                Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Written::Gone,
+                // Written by an earlier try whose answer got lost.
+                Ok(Err(kube::Error::Api(status))) if status.code == 409 && tried > 1 => {
+                    return Written::Yes;
                 }
-                Err(error) => tracing::debug!(%error, tried, "event not written"),
+                // The API understood and said no: trying again would not help.
+                Ok(Err(kube::Error::Api(status))) if status.code < 500 && status.code != 429 => {
+                    tracing::debug!(%status, "event refused");
+                    return Written::No;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, tried, "event not written"),
+                Err(elapsed) => tracing::debug!(%elapsed, tried, "event not written"),
             }
             if tried < TRIES {
                 self.env.sleep(Duration::from_secs(1)).await;
             }
         }
-        self.dropped.fetch_add(1, Ordering::Relaxed);
+        Written::No
     }
 }
 
-fn event(note: Note, name: String, now: Timestamp, host: &str) -> Event {
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Yes,
+    No,
+    /// What was to be changed, or its namespace, is not there.
+    Gone,
+}
+
+fn event(
+    note: Note,
+    name: &str,
+    namespace: &str,
+    series: Option<EventSeries>,
+    time: Timestamp,
+    host: &str,
+) -> Event {
     let instance = format!("{}-{host}", note.controller);
     let mut event = Event {
         action: Some(note.reason.clone()),
-        event_time: Some(MicroTime(now)),
+        event_time: Some(MicroTime(time)),
         note: Some(note.text),
         reason: Some(note.reason),
         reporting_instance: Some(clip(&instance, WORD_LIMIT).to_owned()),
         reporting_controller: Some(note.controller),
+        series,
         type_: Some(note.kind.as_str().to_owned()),
         ..Event::default()
     };
-    event.metadata.name = Some(name);
-    let namespace = note.regarding.namespace.as_deref().unwrap_or("default");
+    event.metadata.name = Some(name.to_owned());
     event.metadata.namespace = Some(namespace.to_owned());
     event.regarding = Some(note.regarding);
     event

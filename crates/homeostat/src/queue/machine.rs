@@ -21,6 +21,10 @@ const MOST_TRIGGERS: usize = 32;
 /// After this many normal keys in a row a waiting low one goes first, so that it never starves.
 const NORMAL_IN_A_ROW: u32 = 8;
 
+/// So many times in a row events may cut short the backoff of a failing key. Then one backoff is
+/// served to its end, whatever happens: a key that fails and is chatty still slows down.
+const EARLY_RETRIES: u32 = 5;
+
 /// Which keys go first among those that are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
@@ -71,6 +75,21 @@ struct Slot {
     state: State,
     triggers: Vec<Trigger>,
     failures: u32,
+    /// Backoffs cut short by an event since one was last served.
+    early: u32,
+}
+
+impl Slot {
+    /// Whether an event may take the place of this timer; it uses up one of the early retries if
+    /// the timer is a backoff.
+    fn gives_way(&mut self, is_backoff: bool) -> bool {
+        if !is_backoff {
+            return true;
+        }
+        let allowed = self.early < EARLY_RETRIES;
+        self.early += u32::from(allowed);
+        allowed
+    }
 }
 
 /// One entry per key; every operation is `O(log n)` and deterministic.
@@ -102,8 +121,10 @@ impl<T: Ord + Clone> Default for Machine<T> {
 }
 
 impl<T: Ord + Clone> Machine<T> {
-    /// Makes a key ready now. A waiting key's timer is consumed; a running key runs once more after
-    /// `done`; a ready key keeps its place unless its priority rises. Ignored after [`Self::close`].
+    /// Makes a key ready now. A waiting key's timer is consumed, except that of a failing key whose
+    /// backoff was cut short five times already: that one is served to its end, and the trigger is
+    /// told then. A running key runs once more after `done`; a ready key keeps its place unless its
+    /// priority rises. Ignored after [`Self::close`].
     pub fn add(&mut self, key: &T, trigger: Trigger, priority: Priority, now: Duration) {
         self.release(now);
         if self.closed {
@@ -122,7 +143,11 @@ impl<T: Ord + Clone> Machine<T> {
                 self.low.remove(place);
             }
             State::Waiting { timer, place } => {
-                self.waiting.remove(&(timer.due, *place, key.clone()));
+                let (due, place, is_backoff) = (timer.due, *place, timer.trigger.is_none());
+                if !slot.gives_way(is_backoff) {
+                    return;
+                }
+                self.waiting.remove(&(due, place, key.clone()));
             }
             State::Idle => {}
         }
@@ -164,8 +189,12 @@ impl<T: Ord + Clone> Machine<T> {
         let place = self.next_place();
         let Some(slot) = self.slots.get_mut(key) else { return };
         let State::Running { dirty, timer } = &mut slot.state else { return };
-        let (dirty, timer) = (dirty.take(), timer.take());
+        let (mut dirty, timer) = (dirty.take(), timer.take());
         self.running -= 1;
+        let backoff = timer.as_ref().filter(|timer| timer.trigger.is_none() && !self.closed);
+        if dirty.is_some() && backoff.is_some() && !slot.gives_way(true) {
+            dirty = None;
+        }
         match (dirty, timer) {
             (Some(priority), _) => {
                 slot.state = State::Ready { priority, place };
@@ -186,7 +215,7 @@ impl<T: Ord + Clone> Machine<T> {
     /// The key is well again: its failure count is zero. A pending timer stays.
     pub fn forget(&mut self, key: &T) {
         if let Some(slot) = self.slots.get_mut(key) {
-            slot.failures = 0;
+            (slot.failures, slot.early) = (0, 0);
         }
         self.drop_if_idle(key);
     }
@@ -286,6 +315,7 @@ impl<T: Ord + Clone> Machine<T> {
             if let State::Waiting { timer, .. } = std::mem::replace(&mut slot.state, ready) {
                 let trigger = timer.trigger.unwrap_or_else(|| {
                     slot.failures = slot.failures.saturating_add(1);
+                    slot.early = 0;
                     Trigger::Retry { attempt: slot.failures }
                 });
                 remember(&mut slot.triggers, trigger);
@@ -299,11 +329,14 @@ impl<T: Ord + Clone> Machine<T> {
             state: State::Idle,
             triggers: Vec::new(),
             failures: 0,
+            early: 0,
         })
     }
 
     fn drop_if_idle(&mut self, key: &T) {
-        let gone = |slot: &Slot| matches!(slot.state, State::Idle) && slot.failures == 0;
+        let gone = |slot: &Slot| {
+            matches!(slot.state, State::Idle) && slot.failures == 0 && slot.early == 0
+        };
         if self.slots.get(key).is_some_and(gone) {
             self.slots.remove(key);
         }

@@ -47,6 +47,7 @@ struct Key {
     again: Option<Priority>,
     triggers: Vec<Trigger>,
     failures: u32,
+    early: u32,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +73,7 @@ impl Model {
             let key = &mut self.keys[key];
             let reason = key.timer.take().and_then(|timer| timer.2).unwrap_or_else(|| {
                 key.failures += 1;
+                key.early = 0;
                 Trigger::Retry { attempt: key.failures }
             });
             key.ready = Some((Priority::Normal, place));
@@ -90,6 +92,12 @@ impl Model {
         if key.running {
             key.again = key.again.max(Some(priority));
             return;
+        }
+        if matches!(key.timer, Some((_, _, None))) {
+            if key.early == 5 {
+                return;
+            }
+            key.early += 1;
         }
         key.timer = None;
         if key.ready.is_none_or(|(old, _)| old < priority) {
@@ -140,6 +148,13 @@ impl Model {
             return;
         }
         key.running = false;
+        if key.again.is_some() && matches!(key.timer, Some((_, _, None))) && !self.closed {
+            if key.early == 5 {
+                key.again = None;
+            } else {
+                key.early += 1;
+            }
+        }
         if let Some(priority) = key.again.take() {
             key.ready = Some((priority, self.calls));
             key.timer = None;
@@ -199,6 +214,7 @@ proptest! {
                 Call::Forget { key } => {
                     machine.forget(&key);
                     model.keys[usize::from(key)].failures = 0;
+                    model.keys[usize::from(key)].early = 0;
                 }
                 Call::Pass { time } => now += u64::from(time),
                 Call::Close => {
@@ -208,6 +224,7 @@ proptest! {
                         if key.timer.take().is_some() {
                             // A queue that will not run it again does not remember its failures.
                             key.failures = 0;
+                            key.early = 0;
                         }
                     }
                 }

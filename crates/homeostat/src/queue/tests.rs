@@ -65,12 +65,30 @@ async fn an_event_consumes_a_pending_requeue() {
 async fn an_event_that_consumes_a_backoff_does_not_inflate_it() {
     let env = env();
     let queue = queue(&env);
-    for _ in 0..20 {
+    for _ in 0..6 {
         queue.add("a", source("event"));
         let item = get(&queue).await;
         assert_eq!(queue.add_rate_limited(item.key), Duration::from_secs(1));
         queue.done(&item.key);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_fails_and_is_chatty_still_backs_off() {
+    let env = env();
+    let queue = queue(&env);
+    let (start, mut runs) = (env.instant(), 0);
+    while env.instant() - start < Duration::from_secs(3600) {
+        // An event before every run and one during it, as fast as they are taken.
+        queue.add("a", source("before"));
+        let item = get(&queue).await;
+        queue.add("a", source("during"));
+        queue.add_rate_limited(item.key);
+        queue.done(&item.key);
+        runs += 1;
+    }
+    // 1 + 2 + 4 + ... + 256 s, then every 300 s; six runs for each backoff that was served.
+    assert!((100..150).contains(&runs), "{runs}");
 }
 
 #[tokio::test(start_paused = true)]

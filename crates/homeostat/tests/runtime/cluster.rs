@@ -133,6 +133,11 @@ impl Cluster {
         self.env.sleep(Duration::from_secs(long)).await;
     }
 
+    /// Gives the background time to write what it has.
+    pub async fn nothing_more_at_once(&self) {
+        self.env.sleep(Duration::from_secs(2)).await;
+    }
+
     /// Asserts that two times are so far apart; on the wall clock, roughly.
     pub fn assert_apart(&self, earlier: Timestamp, later: Timestamp, expected: Duration) {
         let actual = Duration::try_from(later.duration_since(earlier)).unwrap();
