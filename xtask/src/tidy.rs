@@ -9,6 +9,9 @@ use crate::workspace::{output, root};
 /// Longest file that may hold one idea; long tables are listed by name.
 const MOST_LINES: usize = 500;
 
+/// The one module with system calls that no safe crate offers.
+const UNSAFE: &str = "crates/homeostat-cluster/src/node/network/filter.rs";
+
 pub(crate) fn run() -> Result<()> {
     let listed = output(
         "git",
@@ -41,6 +44,10 @@ fn check(name: &str, text: &str) -> Vec<String> {
     if !text.trim_start().starts_with("//!") && name.contains("/src/") {
         findings.push("no module doc that says what it is".to_owned());
     }
+    let lifts = |line: &str| line.trim_start().starts_with('#') && line.contains("unsafe_code");
+    if name != UNSAFE && text.lines().any(lifts) {
+        findings.push(format!("unsafe code is for {UNSAFE} alone"));
+    }
     // An unbiased select! draws its order from thread-local randomness: not replayable.
     for (index, line) in text.lines().enumerate() {
         let opens = line.contains("select! {") && !line.trim_start().starts_with("//");
@@ -66,6 +73,13 @@ mod tests {
     fn a_biased_select_passes() {
         let source = "//! Doc.\nfn f() {\n    tokio::select! {\n        biased;\n        a = b => {}\n    }\n}\n";
         assert!(check("crates/x/src/y.rs", source).is_empty());
+    }
+
+    #[test]
+    fn unsafe_code_has_one_place() {
+        let source = "//! Doc.\n\n#![allow(unsafe_code)]\n";
+        assert_eq!(check("crates/x/src/y.rs", source).len(), 1);
+        assert!(check(super::UNSAFE, source).is_empty());
     }
 
     #[test]

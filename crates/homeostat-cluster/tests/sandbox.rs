@@ -19,6 +19,7 @@ fn spec(helper: &Helper, scratch: &Path, script: &str) -> Spec {
         hostname: "the-pod".into(),
         scratch: scratch.to_owned(),
         mounts: Vec::new(),
+        ports: None,
         program: Program {
             argv: vec!["sh".into(), "-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hi".into())],

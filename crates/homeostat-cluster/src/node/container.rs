@@ -90,6 +90,7 @@ pub(super) async fn start(
         hostname: configuration::hostname(pod),
         scratch: directory.join("root"),
         mounts,
+        ports: (ip != Host::ip()).then(|| host.helper.ports(ip)),
         program: Program {
             argv,
             env,
@@ -105,6 +106,15 @@ pub(super) async fn start(
         StartError::Program(message) => StartFailure::Program(message),
     })?;
     note("Started", format!("Started container {}", spec.name));
+    if let Some(why) = &started.shares_ports {
+        let message = format!(
+            "this host lets no program have ports of its own ({why}): a program of the Pod that \
+             listens on every address takes the port from the host and from other Pods; let it \
+             listen on $POD_IP"
+        );
+        tracing::warn!(container = spec.name, message);
+        host.note(pod, &Notice { warning: true, reason: "SharedPorts", message });
+    }
     let out = logs::pump(log.clone(), "stdout", started.stdout, host.env.clone());
     let err = logs::pump(log.clone(), "stderr", started.stderr, host.env.clone());
     let complete = log.clone();

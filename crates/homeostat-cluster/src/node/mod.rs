@@ -18,6 +18,7 @@ mod host;
 pub mod image;
 pub mod logs;
 pub mod machine;
+pub mod network;
 mod prober;
 pub mod process;
 mod proxy;

@@ -3,6 +3,7 @@
 //! Dropping every handle cuts the cord and thereby ends the container.
 
 use std::io::{Error, Result};
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::sync::{Mutex, watch};
 
+use super::network::{OwnPorts, Reception};
 use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, exit_code};
 
 /// The binary that plays the sandbox's parts, and what it may do on this host.
@@ -23,6 +25,7 @@ use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, exit_code};
 pub struct Helper {
     program: PathBuf,
     tier: Tier,
+    reception: Arc<Reception>,
 }
 
 /// A container whose program runs, or ran.
@@ -38,6 +41,7 @@ struct Inner {
     outer: i32,
     init: i32,
     program: Program,
+    ports: Option<OwnPorts>,
     exit: watch::Receiver<Option<i32>>,
     entries: AtomicU64,
     scratch: PathBuf,
@@ -52,6 +56,8 @@ pub struct Started {
     pub stdout: ChildStdout,
     /// Its standard error.
     pub stderr: ChildStderr,
+    /// Why it shares the host's ports although it should have its own.
+    pub shares_ports: Option<String>,
 }
 
 /// Why a container did not start.
@@ -91,7 +97,8 @@ impl Helper {
             (true, true) => Tier::Root,
             (true, false) => Tier::User,
         };
-        Ok(Self { program, tier })
+        let reception = Arc::new(Reception::open()?);
+        Ok(Self { program, tier, reception })
     }
 
     /// The same helper without namespaces.
@@ -105,6 +112,12 @@ impl Helper {
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.tier
+    }
+
+    /// Ports of its own for a container of the Pod with this address.
+    #[must_use]
+    pub fn ports(&self, address: Ipv4Addr) -> OwnPorts {
+        self.reception.ports(address)
     }
 
     /// Starts a container and returns once its program runs.
@@ -125,11 +138,12 @@ impl Helper {
             .spawn()?;
         let (reader, mut cord) = UnixStream::from_std(ours)?.into_split();
         let (program, scratch) = (spec.program.clone(), spec.scratch.clone());
+        let ports = spec.ports.clone();
         send(&mut cord, &Down::Start(Box::new(spec))).await?;
         let mut line = String::new();
         BufReader::new(reader).read_line(&mut line).await?;
-        let init = match serde_json::from_str(&line) {
-            Ok(Up::Started { init }) => init,
+        let (init, shares_ports) = match serde_json::from_str(&line) {
+            Ok(Up::Started { init, shares_ports }) => (init, shares_ports),
             Ok(Up::Failed { message, program: true }) => return Err(StartError::Program(message)),
             Ok(Up::Failed { message, program: false }) => return Err(StartError::Sandbox(message)),
             Err(_) => return Err(StartError::Sandbox("the sandbox ended without a word".into())),
@@ -143,12 +157,13 @@ impl Helper {
             outer,
             init,
             program,
+            ports,
             exit: reap(child),
             entries: AtomicU64::new(0),
             scratch,
         };
         let container = Container { helper: self.clone(), inner: Arc::new(inner) };
-        Ok(Started { container, stdout, stderr })
+        Ok(Started { container, stdout, stderr, shares_ports })
     }
 }
 
@@ -199,7 +214,8 @@ impl Container {
         }
         let number = inner.entries.fetch_add(1, Ordering::Relaxed);
         let tier = self.helper.tier;
-        let entry = Entry { tier, outer: inner.outer, init: inner.init, terminal, program };
+        let (outer, init, ports) = (inner.outer, inner.init, inner.ports.clone());
+        let entry = Entry { tier, outer, init, terminal, ports, program };
         let file = entry_file(&inner.scratch, number);
         std::fs::write(&file, serde_json::to_vec(&entry)?)?;
         let mut command = Command::new(&self.helper.program);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::large_futures, reason = "tests may")]
 
 mod cluster;
+mod network;
 
 use cluster::Cluster;
 use serde_json::{Value, json};

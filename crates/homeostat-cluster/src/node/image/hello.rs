@@ -20,7 +20,7 @@ pub(super) fn image(tag: &str) -> std::result::Result<Image, Missing> {
     Ok(Image { entrypoint: this_binary(&["hello", tag]), ..Image::default() })
 }
 
-/// Serves on `$POD_IP:$PORT` until told to stop.
+/// Serves on `$HOST:$PORT` until told to stop; `HOST` is the Pod's address unless the Pod says otherwise.
 pub(super) async fn serve(args: &[String]) -> Result<()> {
     let tag = args.first().map_or("latest", String::as_str);
     let pod = std::env::var("HOSTNAME").unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) async fn serve(args: &[String]) -> Result<()> {
         }
         Err(_) => PORT,
     };
-    let address = std::env::var("POD_IP").unwrap_or_else(|_| "127.0.0.1".into());
+    let address = std::env::var("HOST").unwrap_or_else(|_| "127.0.0.1".into());
     let listener = TcpListener::bind((address.as_str(), port))
         .await
         .map_err(|error| Error::other(format!("cannot listen on {address}:{port}: {error}")))?;

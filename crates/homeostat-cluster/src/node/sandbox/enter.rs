@@ -13,7 +13,7 @@ use nix::unistd::{
     Gid, Uid, chdir, chroot, fchdir, geteuid, getppid, setgid, setgroups, setsid, setuid,
 };
 
-use super::{Entry, Program, Tier, exit_code, init};
+use super::{Entry, Program, Tier, exit_code, init, take_ports};
 
 /// Exit code when the program could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
@@ -47,6 +47,9 @@ fn run(args: &[String]) -> Result<i32> {
     if entry.tier == Tier::User {
         init::become_user(&mut entry.program)?;
     }
+    // In the container's namespaces, where it takes no renouncing of rights. A host that does not
+    // allow it was complained about when the container started.
+    take_ports(entry.ports.as_ref())?;
     let mut child =
         bound(&entry).spawn().map_err(|error| Error::other(init::why(&entry.program, &error)))?;
     if entry.terminal {

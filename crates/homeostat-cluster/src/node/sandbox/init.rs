@@ -38,7 +38,7 @@ fn run() -> Result<i32> {
     // Pid 1 gets no signal that it has no handler for: block them all, then take them one by one.
     let signals = SigSet::all();
     signals.thread_block()?;
-    send(&mut cord, &Up::Started { init: 1 })?;
+    send(&mut cord, &Up::Started { init: 1, shares_ports: None })?;
     drop(cord);
     loop {
         if let Some(code) = reap(program) {

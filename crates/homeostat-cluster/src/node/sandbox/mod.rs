@@ -24,6 +24,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::network::{Installed, OwnPorts};
+
 /// What can be isolated on this host; probed once when the agent starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -73,6 +75,8 @@ pub struct Spec {
     pub scratch: PathBuf,
     /// What is mounted, in order.
     pub mounts: Vec<Mount>,
+    /// Ports of its own; shares the host's by default.
+    pub ports: Option<OwnPorts>,
     /// What runs.
     pub program: Program,
 }
@@ -88,6 +92,8 @@ pub struct Entry {
     pub init: i32,
     /// Whether standard input is a terminal that must become the controlling one.
     pub terminal: bool,
+    /// The ports of the container.
+    pub ports: Option<OwnPorts>,
     /// What runs.
     pub program: Program,
 }
@@ -110,6 +116,8 @@ pub(crate) enum Up {
     Started {
         /// Pid of the container's first process, as `outer` sees it.
         init: i32,
+        /// Why the program shares the host's ports although it should have its own.
+        shares_ports: Option<String>,
     },
     /// Nothing runs.
     Failed {
@@ -138,6 +146,15 @@ pub fn main_if_asked() {
             _ => return,
         };
     std::process::exit(code);
+}
+
+/// Gives this process and what it starts the ports of the Pod; why not, when the host does not
+/// allow it.
+fn take_ports(ports: Option<&OwnPorts>) -> std::io::Result<Option<String>> {
+    match ports.map(OwnPorts::install).transpose()? {
+        None | Some(Installed::Yes) => Ok(None),
+        Some(Installed::Refused(error)) => Ok(Some(error.to_string())),
+    }
 }
 
 /// A second handle on the socket that standard input is.

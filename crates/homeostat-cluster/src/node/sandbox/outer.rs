@@ -15,7 +15,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getegid, geteuid};
 
-use super::{Down, Spec, Tier, Up, cord, exit_code, init, receive, root, send};
+use super::{Down, Spec, Tier, Up, cord, exit_code, init, receive, root, send, take_ports};
 
 /// Exit code when nothing could be started; the reason went up the cord.
 const NOT_STARTED: i32 = 125;
@@ -44,7 +44,9 @@ fn run(agent: &UnixStream) -> Result<i32> {
         isolate(spec.tier)?;
         root::build(&spec)?;
     }
-    let (mut child, started) = start(&spec)?;
+    // Before init: what the container starts is under the filter from its first instruction.
+    let shares_ports = take_ports(spec.ports.as_ref())?;
+    let (mut child, started) = start(&spec, shares_ports)?;
     send(&mut &*agent, &started)?;
     if matches!(started, Up::Failed { .. }) {
         child.wait()?;
@@ -133,14 +135,14 @@ fn forward(tier: Tier, pid: Pid, number: i32) {
 }
 
 /// Starts init in the new pid namespace, or the program itself where there are no namespaces.
-fn start(spec: &Spec) -> Result<(Child, Up)> {
+fn start(spec: &Spec, shares_ports: Option<String>) -> Result<(Child, Up)> {
     if spec.tier == Tier::Raw {
         let mut command = init::command(&spec.program);
         command.process_group(0).stdin(Stdio::null());
         return match command.spawn() {
             Ok(child) => {
                 let init = child.id().cast_signed();
-                Ok((child, Up::Started { init }))
+                Ok((child, Up::Started { init, shares_ports }))
             }
             Err(error) => Err(Error::other(init::why(&spec.program, &error))),
         };
@@ -152,7 +154,7 @@ fn start(spec: &Spec) -> Result<(Child, Up)> {
         .spawn()?;
     send(&mut ours, &Down::Start(Box::new(spec.clone())))?;
     let answer = match receive(&mut BufReader::new(&ours))? {
-        Some(Up::Started { .. }) => Up::Started { init: child.id().cast_signed() },
+        Some(Up::Started { .. }) => Up::Started { init: child.id().cast_signed(), shares_ports },
         Some(failed) => failed,
         None => Up::Failed { message: "the container's init ended at once".into(), program: false },
     };
