@@ -8,6 +8,7 @@ mod go_tags;
 mod kinds;
 mod openapi;
 mod proto;
+mod rbac;
 mod schemas;
 
 use std::collections::BTreeMap;
@@ -92,6 +93,7 @@ impl Generate {
         outputs.push(schemas::arena(&versions)?);
         outputs.extend(openapi::documents(&versions)?);
         outputs.extend(proto::descriptors(&modules, &versions)?);
+        outputs.push(rbac::policy(&modules)?);
         let mut drift = Vec::new();
         for (name, bytes) in &outputs {
             let path = data.join(name);

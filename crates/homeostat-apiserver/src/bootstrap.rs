@@ -1,9 +1,16 @@
 //! The objects every cluster begins with. What controllers own is left to them.
 
+use std::io::Read as _;
+use std::sync::{Arc, OnceLock};
+
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
+use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
-use crate::registry::{Body, Registry, Target};
+use crate::registry::update::Area;
+use crate::registry::{Body, Registry, Target, Writer, metadata, rules};
+use crate::store::{Expect, Key};
 
 /// Priorities that nothing a user makes may exceed.
 const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
@@ -21,6 +28,7 @@ const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
 
 /// Creates what is missing.
 pub(crate) fn run(registry: &Registry) {
+    registry.rbac.load(&registry.store);
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
         create(
             registry,
@@ -43,6 +51,7 @@ pub(crate) fn run(registry: &Registry) {
             }),
         );
     }
+    install_policy(registry);
     create(
         registry,
         "services",
@@ -60,6 +69,44 @@ pub(crate) fn run(registry: &Registry) {
             },
         }),
     );
+}
+
+/// Commits the roles and bindings as they are: more than a hundred objects that need no completing
+/// and no checking, at every start.
+fn install_policy(registry: &Registry) {
+    static OWNED: OnceLock<Vec<(Arc<Kind>, Value)>> = OnceLock::new();
+    let writer = registry.writer();
+    let now = writer.now();
+    for (kind, object) in OWNED.get_or_init(|| owned_policy(&writer)) {
+        let key = Key::new(metadata::namespace(object), metadata::name(object));
+        let mut object = object.clone();
+        metadata::set(&mut object, "uid", registry.env.uid().into());
+        metadata::set(&mut object, "creationTimestamp", now.clone().into());
+        if let Some(owner) = object.pointer_mut("/metadata/managedFields/0") {
+            owner["time"] = now.clone().into();
+        }
+        // What is there already stays as it is.
+        let _ = writer.commit(kind, &key, Expect::Absent, object, false);
+    }
+}
+
+/// The policy, with whom its fields belong to, which is the same at every start.
+fn owned_policy(writer: &Writer<'_>) -> Vec<(Arc<Kind>, Value)> {
+    const BYTES: &[u8] = include_bytes!("../data/rbac.json.gz");
+    let mut text = Vec::new();
+    // The bytes are generated and checked: they are always readable.
+    let _ = GzDecoder::new(BYTES).read_to_end(&mut text);
+    let objects: Vec<Value> = serde_json::from_slice(&text).unwrap_or_default();
+    let with_kind = objects.into_iter().filter_map(|mut object| {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let mut kinds = crate::kinds::builtin().iter();
+        let kind = kinds
+            .find(|kind| kind.kind == text("kind") && kind.api_version() == text("apiVersion"))?
+            .clone();
+        rules::track(writer, &kind, None, &mut object, "kube-apiserver", Area::Main);
+        Some((kind, object))
+    });
+    with_kind.collect()
 }
 
 fn create(registry: &Registry, plural: &str, namespace: &str, object: Value) {

@@ -26,7 +26,7 @@ pub mod store;
 mod tls;
 pub mod validate;
 
-pub use auth::{Access, Identity};
+pub use auth::{Access, Identity, SigningKey, User};
 pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;

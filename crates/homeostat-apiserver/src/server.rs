@@ -16,6 +16,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use tower::{BoxError, Service};
 
+use crate::auth::{Identity, SigningKey};
 use crate::http::{self as front, Body, NodeConnector};
 use crate::kinds::Kind;
 use crate::openapi::{Document, Documents, custom_document};
@@ -35,6 +36,9 @@ pub struct ServerConfig {
     /// Where Services get their addresses; 127.96.0.0/16 by default, which any process of a Linux
     /// host can answer on.
     pub service_range: AddressRange,
+    /// The key that signs the tokens of service accounts; a fresh one by default, so that no token
+    /// outlives the server.
+    pub signing_key: Option<Arc<SigningKey>>,
 }
 
 /// A range of IPv4 addresses.
@@ -74,6 +78,7 @@ impl ServerConfig {
             history: 4096,
             service_account_admission: false,
             service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
+            signing_key: None,
         }
     }
 }
@@ -84,6 +89,7 @@ pub(crate) struct Shared {
     /// The OpenAPI documents and the version of the catalogue they were rendered from.
     documents: Mutex<(u64, Arc<Documents>)>,
     connector: RwLock<Option<Arc<dyn NodeConnector>>>,
+    identity: RwLock<Option<Arc<Identity>>>,
 }
 
 impl fmt::Debug for Shared {
@@ -117,6 +123,11 @@ impl Shared {
         self.connector.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Who the server is to those outside, once it serves them.
+    pub(crate) fn identity(&self) -> Option<Arc<Identity>> {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Where clients reach the server, as discovery tells them.
     pub(crate) fn address(&self) -> String {
         "127.0.0.1".to_owned()
@@ -136,7 +147,13 @@ impl Server {
         let registry = Arc::new(Registry::new(config));
         crate::bootstrap::run(&registry);
         let documents = Mutex::new((0, Arc::default()));
-        Self { shared: Arc::new(Shared { registry, documents, connector: RwLock::default() }) }
+        let shared = Shared {
+            registry,
+            documents,
+            connector: RwLock::default(),
+            identity: RwLock::default(),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The objects and kinds behind the API.
@@ -150,6 +167,12 @@ impl Server {
     pub fn connect_nodes(&self, connector: Arc<dyn NodeConnector>) {
         let mut current = self.shared.connector.write().unwrap_or_else(PoisonError::into_inner);
         *current = Some(connector);
+    }
+
+    /// Is `identity` to those outside from now on.
+    pub(crate) fn identify(&self, identity: Arc<Identity>) {
+        let mut current = self.shared.identity.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(identity);
     }
 
     /// Answers one request; a panic while doing so is a 500.

@@ -137,7 +137,9 @@ impl Status {
         if !group.is_empty() {
             details.insert("group".into(), group.into());
         }
-        details.insert("kind".into(), kind.into());
+        if !kind.is_empty() {
+            details.insert("kind".into(), kind.into());
+        }
         let causes: Vec<Value> = errors
             .iter()
             .map(|error| {

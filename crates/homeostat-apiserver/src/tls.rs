@@ -14,8 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
-use crate::auth::Identity;
-use crate::http::answer;
+use crate::auth::{Identity, Outside};
 use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
@@ -42,7 +41,7 @@ impl Server {
         identity: Identity,
     ) -> Result<(), ServeError> {
         let acceptor = TlsAcceptor::from(Arc::new(tls_config(&identity)?));
-        let identity = Arc::new(identity);
+        self.identify(Arc::new(identity));
         let env = self.registry().env.clone();
         let mut connections = JoinSet::new();
         loop {
@@ -53,8 +52,7 @@ impl Server {
                     Ok((stream, _)) => {
                         let _ = stream.set_nodelay(true);
                         let (server, acceptor) = (self.clone(), acceptor.clone());
-                        let (identity, env) = (identity.clone(), env.clone());
-                        connections.spawn(connection(server, acceptor, identity, env, stream));
+                        connections.spawn(connection(server, acceptor, env.clone(), stream));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -78,27 +76,15 @@ fn tls_config(identity: &Identity) -> Result<rustls::ServerConfig, rustls::Error
     Ok(config)
 }
 
-async fn connection(
-    server: Server,
-    acceptor: TlsAcceptor,
-    identity: Arc<Identity>,
-    env: Env,
-    stream: TcpStream,
-) {
+async fn connection(server: Server, acceptor: TlsAcceptor, env: Env, stream: TcpStream) {
     let stream = match env.timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => return tracing::debug!("a TLS handshake took too long"),
     };
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut server = server.clone();
-        let admitted = identity.admit(&request);
-        async move {
-            match admitted {
-                Ok(()) => server.call(request).await,
-                Err(status) => Ok(answer::refusal(&status)),
-            }
-        }
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(Outside);
+        server.clone().call(request)
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;

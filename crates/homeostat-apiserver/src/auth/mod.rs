@@ -1,21 +1,30 @@
-//! Who may call: a fresh authority, one admin with a token, and the kubeconfig that carries both.
+//! Who calls: a fresh authority, an admin with a token, the kubeconfig that carries both, and the
+//! tokens of service accounts.
 //!
-//! Calls inside the process are trusted; calls through TLS must show the token. There is no
-//! authorization beyond that yet.
+//! Calls inside the process are the admin's; calls through TLS are whose they prove to be. What
+//! somebody may do is decided by roles and bindings, read from the store as it changes.
 
+mod attributes;
+mod authenticate;
 mod certificates;
+mod impersonate;
+mod rbac;
+mod token;
+mod user;
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use homeostat_env::Env;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request};
 
-use crate::status::Status;
-
+pub(crate) use attributes::Attributes;
+pub(crate) use authenticate::{Outside, caller};
 pub use certificates::IdentityError;
+pub(crate) use rbac::{Rbac, RoleWrite};
+pub(crate) use token::{Bound, Claims, ISSUER, Reference, Refused, Tokens};
+pub use token::{SigningKey, SigningKeyError};
+pub use user::User;
 
 /// What a client needs to reach the server.
 #[derive(Clone)]
@@ -54,25 +63,10 @@ impl Identity {
         &self.access
     }
 
-    /// Refuses a request from outside that does not show the token. Probes may always ask how the
-    /// server is, and anybody which version it speaks.
-    pub(crate) fn admit<B>(&self, request: &Request<B>) -> Result<(), Status> {
-        let path = request.uri().path();
-        let public = ["/healthz", "/livez", "/readyz", "/version"];
-        if public.iter().any(|open| path == *open || path.starts_with(&format!("{open}/"))) {
-            return Ok(());
-        }
-        match bearer(request.headers()) {
-            Some(token) if same(token.as_bytes(), self.access.token.as_bytes()) => Ok(()),
-            _ => Err(Status::unauthorized()),
-        }
+    /// Whether this is the admin's token.
+    pub(crate) fn is_admin(&self, token: &str) -> bool {
+        same(token.as_bytes(), self.access.token.as_bytes())
     }
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = header.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// Compares in a time that does not tell how much of a guess is right.

@@ -47,10 +47,6 @@ pub(crate) fn refusal(status: &Status) -> Response<Body> {
     {
         response.headers_mut().insert(http::header::RETRY_AFTER, value);
     }
-    if status.code == 401 {
-        let realm = HeaderValue::from_static("Bearer realm=\"homeostat\"");
-        response.headers_mut().insert(http::header::WWW_AUTHENTICATE, realm);
-    }
     response
 }
 

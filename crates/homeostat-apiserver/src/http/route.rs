@@ -23,6 +23,10 @@ pub(crate) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/…`
     OpenApi(String),
+    /// `/openid/v1/jwks`
+    TokenKeys,
+    /// `/.well-known/openid-configuration`
+    TokenIssuer,
     /// `/`
     Root,
     /// Anything else.
@@ -70,6 +74,8 @@ pub(crate) fn parse(path: &str) -> Route {
         ["apis", group, version, rest @ ..] => resource(group, version, rest, path),
         ["version"] => Route::Version,
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["openid", "v1", "jwks"] => Route::TokenKeys,
+        [".well-known", "openid-configuration"] => Route::TokenIssuer,
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", ..] => Route::OpenApi(parts[2..].join("/")),
         _ => Route::Unknown,

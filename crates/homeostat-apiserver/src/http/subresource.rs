@@ -6,7 +6,10 @@ use serde_json::Value;
 use super::body::Body;
 use super::verbs::Call;
 use super::{answer, decode};
-use crate::registry::{PartWrite, ScaleWrite, reviews};
+use crate::registry::options::WriteOptions;
+use crate::registry::reviews::Asked;
+use crate::registry::{self, PartWrite, ScaleWrite, rules};
+use crate::server::Shared;
 use crate::status::Status;
 
 impl Call {
@@ -34,8 +37,9 @@ impl Call {
                 Ok(answer::value(201, &status, self.accepted.encoding))
             }
             ("token", &Method::POST) => {
+                let options = self.write_options("CreateOptions")?;
                 let request = decode::object(&self.headers, &self.body)?.value;
-                let token = self.registry.token(&self.target, &request)?;
+                let token = self.registry.token(&self.target, &request, &options)?;
                 Ok(answer::value(201, &token, self.accepted.encoding))
             }
             ("finalize", &Method::PUT) => {
@@ -90,12 +94,29 @@ impl Call {
     }
 
     /// A kind that is asked, not stored.
-    pub(crate) fn review(&self, question: &Value) -> Result<Response<Body>, Status> {
+    pub(crate) fn review(
+        &self,
+        shared: &Shared,
+        mut body: registry::Body,
+        options: &WriteOptions,
+    ) -> Result<Response<Body>, Status> {
         let kind = &self.target.kind;
-        match reviews::answer(kind, question) {
-            Some(reply) => Ok(answer::value(201, &reply, self.accepted.encoding)),
-            None => Err(Status::method_not_allowed()),
-        }
+        let mut warnings = Vec::new();
+        rules::complete_type(kind, &mut body.value);
+        rules::check_type(kind, &body.value)?;
+        let question = rules::shape(kind, body, options.validation, &mut warnings)
+            .map_err(|status| rules::undecodable(kind, status))?;
+        let identity = shared.identity();
+        let asked = Asked {
+            registry: &self.registry,
+            identity: identity.as_deref(),
+            user: &self.user,
+            namespace: &self.target.namespace,
+        };
+        let reply = asked.answer(kind, question, options)?;
+        let mut response = answer::value(201, &reply, self.accepted.encoding);
+        answer::warn(&mut response, &warnings);
+        Ok(response)
     }
 }
 

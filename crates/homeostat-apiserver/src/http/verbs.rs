@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use super::negotiate::{self, Accepted, Encoding, Form};
 use super::render::View;
 use super::route::{self, ResourcePath, Route};
 use super::{answer, decode, discovery, node, watch};
+use crate::auth::{Tokens, User, caller};
 use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::registry::{Deleted, Patch, Registry, Target, Written};
@@ -30,13 +31,33 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
 }
 
 async fn route(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, Status> {
+    let user = caller(shared, &request)?;
     match route::parse(request.uri().path()) {
-        Route::Resource(path) => resource(shared, path, request).await,
+        Route::Resource(path) => resource(shared, user, path, request).await,
         Route::Health => Ok(answer::text(200, "ok")),
         Route::Version => Ok(answer::document(200, format!("{:#}", version()), Encoding::Json)),
+        Route::TokenKeys => token_keys(shared),
+        Route::TokenIssuer => Ok(token_issuer(&request)),
         Route::Unknown => Ok(answer::text(404, "404 page not found\n")),
         other => discovery::respond(shared, &other, &request),
     }
+}
+
+/// The keys with which anybody can check the tokens of service accounts.
+fn token_keys(shared: &Shared) -> Result<Response<Body>, Status> {
+    let keys = shared.registry.tokens.published();
+    let keys = keys.map_err(|error| Status::internal(error.to_string()))?;
+    let mut response = answer::value(200, &keys, Encoding::Json);
+    let media = HeaderValue::from_static("application/jwk-set+json");
+    response.headers_mut().insert(CONTENT_TYPE, media);
+    Ok(response)
+}
+
+/// Where those keys are, for whoever knows the issuer only.
+fn token_issuer(request: &Request<Body>) -> Response<Body> {
+    let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let host = request.uri().authority().map(|host| host.as_str()).or(header);
+    answer::value(200, &Tokens::discovery(host.unwrap_or("localhost")), Encoding::Json)
 }
 
 /// What `/version` says. Tools compare it: it names the version whose behaviour is followed.
@@ -61,6 +82,7 @@ fn version() -> Value {
 /// One request for a resource, taken apart.
 pub(crate) struct Call {
     pub(crate) registry: Arc<Registry>,
+    pub(crate) user: Arc<User>,
     pub(crate) target: Target,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
@@ -70,6 +92,7 @@ pub(crate) struct Call {
 
 async fn resource(
     shared: &Arc<Shared>,
+    user: Arc<User>,
     path: ResourcePath,
     request: Request<Body>,
 ) -> Result<Response<Body>, Status> {
@@ -101,6 +124,7 @@ async fn resource(
     }
     let call = Call {
         registry: shared.registry.clone(),
+        user,
         target,
         query,
         accepted: accepted(kind, &parts.headers)?,
@@ -117,7 +141,7 @@ async fn resource(
             Err(Status::method_not_allowed())
         }
         (&Method::POST, "", _) if call.target.namespace.is_empty() != kind.namespaced => {
-            call.create()
+            call.create(shared)
         }
         (&Method::DELETE, "", _) => call.delete_collection(),
         (_, "", _) => Err(Status::method_not_allowed()),
@@ -163,7 +187,8 @@ fn read_query(text: &str) -> Query {
 impl Call {
     pub(crate) fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
         let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)
+        let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)?;
+        Ok(WriteOptions { user: Some(self.user.clone()), ..options })
     }
 
     fn view(&self) -> Result<View, Status> {
@@ -244,11 +269,11 @@ impl Call {
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
-    fn create(self) -> Result<Response<Body>, Status> {
+    fn create(self, shared: &Shared) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
         let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
         if !self.target.kind.is_stored() {
-            return self.review(&body.value);
+            return self.review(shared, body, &options);
         }
         self.written(&self.registry.create(&self.target, body, &options)?)
     }

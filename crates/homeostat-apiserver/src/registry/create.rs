@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::options::WriteOptions;
 use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
+use crate::auth::RoleWrite;
 use crate::field::FieldError;
 use crate::kinds::{Generation, Kind};
 use crate::schema::Type;
@@ -72,6 +73,7 @@ impl Writer<'_> {
         self.prepare(target, &mut object);
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(&mut object);
+        self.check_grant(target, options, None, &object)?;
         if tracking == Tracking::Update {
             // Before the hooks: nobody owns what the server adds of its own accord.
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
@@ -113,6 +115,19 @@ impl Writer<'_> {
             }
         }
         Err(Status::internal("no name was tried"))
+    }
+
+    /// Nobody gives away more than they have.
+    pub(crate) fn check_grant(
+        &self,
+        target: &Target,
+        options: &WriteOptions,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> Result<(), Status> {
+        let Some(user) = &options.user else { return Ok(()) };
+        let Target { kind, namespace, name } = target;
+        self.registry.rbac.check_grant(user, &RoleWrite { kind, namespace, name, old, new })
     }
 
     /// What the server alone decides about a new object.

@@ -158,6 +158,7 @@ impl Writer<'_> {
             .store
             .delete(&resource, &stored.key, stored.revision)
             .map_err(|_| Status::modified(kind, &stored.key.name))?;
+        self.registry.rbac.removed(&resource, &stored.key);
         (hooks::of(kind).removed)(self, kind, object);
         Ok(last)
     }

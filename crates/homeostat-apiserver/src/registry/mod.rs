@@ -17,11 +17,12 @@ pub mod options;
 mod patch;
 mod read;
 pub(crate) mod reviews;
-mod rules;
+pub(crate) mod rules;
 mod scale;
 pub mod selector;
 mod subresource;
-mod update;
+mod token;
+pub(crate) mod update;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -29,6 +30,7 @@ use homeostat_env::Env;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::auth::{Rbac, Tokens};
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
@@ -84,6 +86,8 @@ pub struct Registry {
     pub(crate) env: Env,
     pub(crate) store: Store,
     pub(crate) config: ServerConfig,
+    pub(crate) tokens: Tokens,
+    pub(crate) rbac: Rbac,
     catalogue: RwLock<Arc<Catalogue>>,
     events: expiry::Expiry,
     pen: Mutex<()>,
@@ -104,6 +108,8 @@ impl Registry {
             store: Store::new(config.history),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
             events: expiry::Expiry::default(),
+            tokens: Tokens::new(config.signing_key.clone()),
+            rbac: Rbac::default(),
             pen: Mutex::new(()),
             config,
         }
@@ -157,6 +163,7 @@ impl Writer<'_> {
             return Ok(Arc::new(transient(key, &object)));
         }
         let fields = fields::selectable(kind, &object);
+        let rules = Rbac::concerns(&kind.group).then(|| object.clone());
         let draft = Draft { value: object, fields };
         let resource = convert::resource(kind);
         let put = self.registry.store.put(&resource, key, expect, draft);
@@ -164,6 +171,9 @@ impl Writer<'_> {
             Expect::Absent => Status::already_exists(kind, &key.name),
             Expect::Revision(_) => Status::modified(kind, &key.name),
         })?;
+        if let Some(object) = rules {
+            self.registry.rbac.written(&resource, key, &object);
+        }
         if resource == expiry::EVENTS {
             self.registry.events.written(&self.registry.store, &stored, self.registry.env.now());
         }

@@ -1,10 +1,12 @@
 //! What a request asks for besides its object: the query parameters and `DeleteOptions`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::selector::Selector;
+use crate::auth::User;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Propagation;
 use crate::status::Status;
@@ -37,6 +39,8 @@ pub struct WriteOptions {
     pub validation: FieldValidation,
     /// Take fields from other managers (apply only).
     pub force: bool,
+    /// Who writes; nobody in particular when the server itself does, which may do everything.
+    pub user: Option<Arc<User>>,
 }
 
 fn text<'a>(query: &'a Query, name: &str) -> &'a str {
@@ -93,6 +97,7 @@ impl WriteOptions {
             manager_given: !given.is_empty(),
             validation,
             force: flag(query, "force"),
+            user: None,
         })
     }
 }

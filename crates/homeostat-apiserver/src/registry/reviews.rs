@@ -1,30 +1,213 @@
-//! Reviews: questions that are posted and answered, never stored. Everybody here is the admin.
+//! Reviews: questions that are posted and answered, never stored.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::metadata;
+use super::options::WriteOptions;
+use super::token::texts;
+use super::update::Area;
+use super::{Registry, metadata, rules, seconds};
+use crate::auth::{Attributes, ISSUER, Identity, Refused, User};
+use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
+use crate::status::Status;
 
-/// The answer to a review, or `None` when the kind is no review.
-pub(crate) fn answer(kind: &Kind, question: &Value) -> Option<Value> {
-    let status = match kind.kind.as_str() {
-        "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
-            json!({"allowed": true, "reason": "every authenticated user is an administrator here"})
-        }
-        "SelfSubjectRulesReview" => json!({
-            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
-            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-            "incomplete": false,
-        }),
-        "SelfSubjectReview" => json!({"userInfo": admin()}),
-        "TokenReview" => json!({"authenticated": false}),
-        _ => return None,
-    };
-    let mut answer = question.clone();
-    metadata::set_top(&mut answer, "status", Some(status));
-    Some(answer)
+/// Whom a review is asked of.
+pub(crate) struct Asked<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) identity: Option<&'a Identity>,
+    /// Who asks.
+    pub(crate) user: &'a User,
+    /// The namespace of the path; empty for most reviews.
+    pub(crate) namespace: &'a str,
 }
 
-fn admin() -> Value {
-    json!({"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]})
+impl Asked<'_> {
+    /// The answer to a review.
+    pub(crate) fn answer(
+        &self,
+        kind: &Kind,
+        mut question: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let created = seconds(self.registry.env.now());
+        let whole = |metadata: Value, parts: Value| {
+            let mut answer = Map::new();
+            answer.insert("kind".into(), kind.kind.clone().into());
+            answer.insert("apiVersion".into(), kind.api_version().into());
+            answer.insert("metadata".into(), metadata);
+            if let Value::Object(parts) = parts {
+                answer.extend(parts);
+            }
+            Value::Object(answer)
+        };
+        match kind.kind.as_str() {
+            "SelfSubjectReview" => {
+                let status = json!({"userInfo": self.user.to_value()});
+                return Ok(whole(json!({"creationTimestamp": created}), json!({"status": status})));
+            }
+            "SelfSubjectRulesReview" => {
+                let status = self.rules(&question)?;
+                return Ok(whole(json!({}), json!({"spec": {}, "status": status})));
+            }
+            _ => {}
+        }
+        let writer = self.registry.writer();
+        rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main);
+        drop(writer);
+        if kind.namespaced && metadata::namespace(&question).is_empty() {
+            metadata::set(&mut question, "namespace", self.namespace.into());
+        }
+        let status = match kind.kind.as_str() {
+            "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
+                self.access(kind, &question)?
+            }
+            "TokenReview" => self.token(&question)?,
+            _ => return Err(Status::method_not_allowed()),
+        };
+        metadata::set_top(&mut question, "status", Some(status));
+        Ok(question)
+    }
+
+    /// Whether somebody may do something.
+    fn access(&self, kind: &Kind, question: &Value) -> Result<Value, Status> {
+        self.check_access(kind, question)?;
+        let spec = &question["spec"];
+        let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
+        let other = (kind.kind != "SelfSubjectAccessReview").then(|| User {
+            name: text("/user"),
+            uid: text("/uid"),
+            groups: texts(spec.get("groups")),
+            extra: serde_json::from_value(spec["extra"].clone()).unwrap_or_default(),
+        });
+        let wanted = if spec["resourceAttributes"].is_object() {
+            let text = |field: &str| text(&format!("/resourceAttributes/{field}"));
+            Attributes {
+                verb: text("verb"),
+                group: text("group"),
+                resource: text("resource"),
+                subresource: text("subresource"),
+                namespace: text("namespace"),
+                name: text("name"),
+                path: String::new(),
+            }
+        } else {
+            Attributes {
+                verb: text("/nonResourceAttributes/verb"),
+                path: text("/nonResourceAttributes/path"),
+                ..Attributes::default()
+            }
+        };
+        let decision = self.registry.rbac.authorize(other.as_ref().unwrap_or(self.user), &wanted);
+        let mut status = json!({"allowed": decision.allowed});
+        if !decision.reason.is_empty() {
+            status["reason"] = decision.reason.into();
+        }
+        Ok(status)
+    }
+
+    fn check_access(&self, kind: &Kind, question: &Value) -> Result<(), Status> {
+        let spec = &question["spec"];
+        let mut errors = Vec::new();
+        let mut wrong = |path: &str, value: Value, why: &str| {
+            errors.push(FieldError::new(path, Reason::Invalid, value, why));
+        };
+        let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+        let shown = json!({
+            "Path": path["path"].as_str().unwrap_or(""),
+            "Verb": path["verb"].as_str().unwrap_or(""),
+        });
+        if resource.is_object() && path.is_object() {
+            let why = "cannot be specified in combination with resourceAttributes";
+            wrong("spec.nonResourceAttributes", shown.clone(), why);
+        } else if !resource.is_object() && !path.is_object() {
+            let why =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            wrong("spec.resourceAttributes", Value::Null, why);
+        }
+        let is_self = kind.kind == "SelfSubjectAccessReview";
+        if !is_self
+            && spec["user"].as_str().unwrap_or("").is_empty()
+            && texts(spec.get("groups")).is_empty()
+        {
+            wrong("spec.user", "".into(), "at least one of user or group must be specified");
+        }
+        let fields = question["metadata"].as_object();
+        let allowed =
+            |field: &str| field == "managedFields" || (kind.namespaced && field == "namespace");
+        if fields.is_some_and(|fields| fields.keys().any(|field| !allowed(field))) {
+            wrong("metadata", question["metadata"].clone(), "must be empty");
+        }
+        if kind.namespaced {
+            let namespace = resource["namespace"].as_str().unwrap_or("");
+            if resource.is_object() && namespace != self.namespace {
+                let field = "spec.resourceAttributes.namespace";
+                wrong(field, namespace.into(), "must match metadata.namespace");
+            }
+            if path.is_object() {
+                let why = "disallowed on this kind of request";
+                wrong("spec.nonResourceAttributes", shown, why);
+            }
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid_kind(&kind.group, "", "", &errors))
+    }
+
+    /// All that whoever asks may do in a namespace.
+    fn rules(&self, question: &Value) -> Result<Value, Status> {
+        let namespace = question.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
+        if namespace.is_empty() {
+            return Err(Status::bad_request("no namespace on request"));
+        }
+        let (rules, problems) = self.registry.rbac.rules_for(self.user, namespace);
+        let (mut resources, mut paths) = (Vec::new(), Vec::new());
+        for rule in rules {
+            if !rule.non_resource_urls.is_empty() {
+                let urls = &rule.non_resource_urls;
+                paths.push(json!({"verbs": rule.verbs, "nonResourceURLs": urls}));
+            }
+            if !rule.resources.is_empty() {
+                let mut shown = json!({
+                    "verbs": rule.verbs,
+                    "apiGroups": rule.api_groups,
+                    "resources": rule.resources,
+                });
+                if !rule.resource_names.is_empty() {
+                    shown["resourceNames"] = rule.resource_names.into();
+                }
+                resources.push(shown);
+            }
+        }
+        let mut status =
+            json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+        if !problems.is_empty() {
+            status["evaluationError"] = problems.into();
+        }
+        Ok(status)
+    }
+
+    /// Whom a token proves.
+    fn token(&self, question: &Value) -> Result<Value, Status> {
+        let token = question.pointer("/spec/token").and_then(Value::as_str).unwrap_or("");
+        if token.is_empty() {
+            let words = "token is required for TokenReview in authentication";
+            return Err(Status::bad_request(words));
+        }
+        let mut audiences = texts(question.pointer("/spec/audiences"));
+        if audiences.is_empty() {
+            audiences.push(ISSUER.to_owned());
+        }
+        let proven = |user: &User, audiences: &[String]| json!({"authenticated": true, "user": user.to_value(), "audiences": audiences});
+        let is_ours = audiences.iter().any(|audience| audience == ISSUER);
+        if is_ours && self.identity.is_some_and(|identity| identity.is_admin(token)) {
+            return Ok(proven(&User::admin(), &[ISSUER.to_owned()]));
+        }
+        let refused = match self.registry.tokens.user(self.registry, token, &audiences) {
+            Ok((user, audiences)) => return Ok(proven(&user, &audiences)),
+            Err(Refused::Foreign) => "invalid bearer token".to_owned(),
+            Err(Refused::Invalid(why)) => format!("[invalid bearer token, {why}]"),
+        };
+        Ok(json!({"user": {}, "error": refused}))
+    }
 }

@@ -113,11 +113,7 @@ pub(crate) fn misfit(patched: &str, status: &Status) -> Status {
         |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
     );
     let error = FieldError::new("patch", Reason::Invalid, patched.into(), why);
-    let mut refusal = Status::invalid_kind("", "", "", &[error]);
-    if let Some(details) = refusal.details.as_deref_mut().and_then(Value::as_object_mut) {
-        details.shift_remove("kind");
-    }
-    refusal
+    Status::invalid_kind("", "", "", &[error])
 }
 
 /// The configuration of an apply, as it was written.

@@ -1,8 +1,5 @@
-//! Subresources that are verbs rather than views: binding, eviction, token, finalize and the like.
+//! Subresources that are verbs rather than views: binding, eviction, finalize and the like.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::create::Tracking;
@@ -11,9 +8,6 @@ use super::options::{DeleteOptions, FieldValidation, WriteOptions};
 use super::update::{Area, Update};
 use super::{Body, Patch, Registry, Target, Written, metadata, rules, seconds};
 use crate::status::Status;
-
-/// A token that does not say how long it lasts lasts an hour.
-const TOKEN_SECONDS: i64 = 3600;
 
 /// A write through a subresource that shows the whole object.
 #[derive(Debug)]
@@ -122,48 +116,6 @@ impl Registry {
                 Ok(status)
             }
         }
-    }
-
-    /// `POST serviceaccounts/token`: a token that names the account and when it ends.
-    ///
-    /// # Errors
-    /// 404 when there is no such account.
-    pub fn token(&self, target: &Target, request: &Value) -> Result<Value, Status> {
-        let account = self.get(target)?.value();
-        let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
-        let lasts = asked.unwrap_or(TOKEN_SECONDS).max(600);
-        let now = self.env.now();
-        let until = now.saturating_add(SignedDuration::from_secs(lasts)).unwrap_or(now);
-        let claims = json!({
-            "iss": "https://kubernetes.default.svc.cluster.local",
-            "sub": format!("system:serviceaccount:{}:{}", target.namespace, target.name),
-            "iat": now.as_second(),
-            "exp": until.as_second(),
-            "kubernetes.io": {
-                "namespace": target.namespace,
-                "serviceaccount": {"name": target.name, "uid": metadata::uid(&account)},
-            },
-        });
-        let mut signature = [0_u8; 32];
-        self.env.fill_random(&mut signature);
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let token = format!(
-            "{}.{}.{}",
-            part(&json!({"alg": "none", "typ": "JWT"})),
-            part(&claims),
-            URL_SAFE_NO_PAD.encode(signature)
-        );
-        let spec = request.get("spec").filter(|spec| spec.is_object());
-        let mut spec = spec.cloned().unwrap_or_else(|| json!({}));
-        spec["expirationSeconds"] = lasts.into();
-        Ok(json!({
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": target.name, "namespace": target.namespace,
-                "creationTimestamp": seconds(now)},
-            "spec": spec,
-            "status": {"token": token, "expirationTimestamp": seconds(until)},
-        }))
     }
 
     /// `PUT namespaces/finalize`: takes `spec.finalizers`, and nothing else.

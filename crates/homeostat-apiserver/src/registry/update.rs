@@ -124,6 +124,9 @@ impl Writer<'_> {
         reset(target, update.area, &live, &mut object);
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(&mut object);
+        if update.area == Area::Main {
+            self.check_grant(target, options, Some(&live), &object)?;
+        }
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);

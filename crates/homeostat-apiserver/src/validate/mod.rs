@@ -7,7 +7,7 @@
 mod builtin;
 mod format;
 mod metadata;
-mod name;
+pub(crate) mod name;
 mod rules;
 mod schema;
 

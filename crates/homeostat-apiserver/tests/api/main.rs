@@ -6,6 +6,7 @@
     reason = "a test fails by panicking and builds its objects in place"
 )]
 
+mod access;
 mod apply;
 mod definitions;
 mod deletion;

@@ -14,7 +14,7 @@ async fn client_from(kubeconfig: &str) -> Client {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_opens_the_door_and_a_wrong_token_does_not() {
+async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does() {
     let env = Env::system();
     let server = Server::new(ServerConfig::new(env.clone()));
     let identity = Identity::generate(&env, &[]).unwrap();
@@ -30,7 +30,15 @@ async fn the_kubeconfig_opens_the_door_and_a_wrong_token_does_not() {
     let wrong = access.kubeconfig(&url).replace(&access.token, "wrong");
     let stranger: Api<Namespace> = Api::all(client_from(&wrong).await);
     assert_eq!(refusal(stranger.get("default").await), (401, "Unauthorized".into()));
-    let version = client_from(&wrong).await.apiserver_version().await.unwrap();
+    assert_eq!(
+        refusal(client_from(&wrong).await.apiserver_version().await),
+        (401, "Unauthorized".into())
+    );
+
+    let nobody = client_from(&access.kubeconfig(&url).replace("    token:", "    unused:")).await;
+    let version = nobody.apiserver_version().await.unwrap();
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
+    let namespaces: Api<Namespace> = Api::all(nobody);
+    assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
     serving.abort();
 }

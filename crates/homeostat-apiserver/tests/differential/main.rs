@@ -42,6 +42,7 @@ const AREAS: &[(&str, &str)] = &[
     ("pods", include_str!("areas/pods.http")),
     ("workloads", include_str!("areas/workloads.http")),
     ("custom", include_str!("areas/custom.http")),
+    ("access", include_str!("areas/access.http")),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,6 +22,7 @@ pub(crate) struct Normal {
     revision_in_words: Regex,
     address: Regex,
     age: Regex,
+    token: Regex,
     started: Timestamp,
 }
 
@@ -39,6 +40,7 @@ impl Default for Normal {
             ),
             address: regex(r"10\.96\.\d+\.\d+"),
             age: regex(r"^\d+m?s$"),
+            token: regex(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
             started: homeostat_env::Env::system().now(),
         }
     }
@@ -140,6 +142,7 @@ impl Normal {
             let second = if found.get(2).is_some() { " (<revision>)" } else { "" };
             format!("{}<revision>{second}", &found[1])
         });
+        let text = self.token.replace_all(&text, "<token>");
         self.address.replace_all(&text, "<address>").into_owned()
     }
 }

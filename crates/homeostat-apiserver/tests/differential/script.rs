@@ -5,7 +5,8 @@
 //! @history 2                  how many changes this server keeps for its watchers
 //!
 //! ### a step
-//! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}}
+//! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}},
+//!                             {{first.token}}
 //! @until 200                  asks again until the answer has this code
 //! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
 //! Accept: application/json

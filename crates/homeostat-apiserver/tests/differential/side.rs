@@ -75,10 +75,12 @@ impl Side {
     pub(crate) async fn send(&mut self, step: &Step) -> Answer {
         let path = self.filled(&step.path);
         let body = self.filled(&step.body);
+        let sent: Vec<_> =
+            step.headers.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect();
         let mut attempts = 0;
         let (code, headers, text) = loop {
             attempts += 1;
-            let answer = self.exchange(&step.method, &path, &step.headers, body.clone()).await;
+            let answer = self.exchange(&step.method, &path, &sent, body.clone()).await;
             if step.until.is_none_or(|code| code == answer.0) || attempts > ATTEMPTS {
                 break answer;
             }
@@ -107,6 +109,9 @@ impl Side {
             {
                 self.variables.insert(format!("{name}.{short}"), value.to_owned());
             }
+        }
+        if let Some(token) = body.pointer("/status/token").and_then(Value::as_str) {
+            self.variables.insert(format!("{name}.token"), token.to_owned());
         }
     }
 
