@@ -1,8 +1,11 @@
 //! Deployments: one ReplicaSet per Pod template, and an orderly change from one to the next.
 //!
-//! [`revision`] knows which ReplicaSet is which, [`rollout`] how many replicas each should have,
-//! [`progress`] what to report. All three are pure; this file reads, writes and wakes up.
+//! [`revision`] knows which ReplicaSet is which, [`rollout`] how many replicas each should have
+//! within the [`limits`], [`progress`] what to report. All are pure; this file reads, writes and
+//! wakes up.
 
+mod condition;
+mod limits;
 mod progress;
 mod revision;
 mod rollout;
@@ -131,7 +134,7 @@ async fn resize(
     sizes: &[rollout::Size],
 ) -> Result<()> {
     let desired = spec.replicas.unwrap_or(1);
-    let maximum = desired + rollout::max_surge(spec);
+    let maximum = desired + limits::max_surge(spec);
     for size in sizes {
         let set = sets.by_uid(&size.uid);
         let Some(set) = set else { continue };

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::condition::{find, refresh, set};
+use super::limits;
 use super::revision::{Sets, replicas};
-use super::rollout;
 
 /// What this reconcile did about the current ReplicaSet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) fn status(
     let mut counted = count(deployment, &before, sets);
     let mut conditions = before.conditions.clone().unwrap_or_default();
     let available = counted.available_replicas.unwrap_or(0);
-    if available >= desired - rollout::max_unavailable(spec) {
+    if available >= desired - limits::max_unavailable(spec) {
         let message = "Deployment has minimum availability.";
         set(&mut conditions, "Available", "True", "MinimumReplicasAvailable", message, now);
     } else {
@@ -194,57 +194,6 @@ pub(super) fn deadline(
         return None;
     }
     expiry(spec, status.conditions.as_deref()?).filter(|at| *at > now)
-}
-
-fn find<'a>(conditions: &'a [DeploymentCondition], kind: &str) -> Option<&'a DeploymentCondition> {
-    conditions.iter().find(|c| c.type_ == kind)
-}
-
-/// Sets a condition; one with the same status and reason stays untouched.
-fn set(
-    conditions: &mut Vec<DeploymentCondition>,
-    kind: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: Timestamp,
-) {
-    let before = find(conditions, kind);
-    if before.is_some_and(|c| c.status == status && c.reason.as_deref() == Some(reason)) {
-        return;
-    }
-    put(conditions, kind, status, reason, message, now);
-}
-
-/// Sets `Progressing` to True with a fresh update time, whatever it was: this is what moves the
-/// deadline.
-fn refresh(conditions: &mut Vec<DeploymentCondition>, reason: &str, message: &str, now: Timestamp) {
-    put(conditions, "Progressing", "True", reason, message, now);
-}
-
-fn put(
-    conditions: &mut Vec<DeploymentCondition>,
-    kind: &str,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: Timestamp,
-) {
-    let unchanged_since = find(conditions, kind)
-        .filter(|c| c.status == status)
-        .and_then(|c| c.last_transition_time.clone());
-    let condition = DeploymentCondition {
-        type_: kind.to_owned(),
-        status: status.to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
-        last_update_time: Some(Time(now)),
-        last_transition_time: unchanged_since.or(Some(Time(now))),
-    };
-    match conditions.iter_mut().find(|c| c.type_ == kind) {
-        Some(place) => *place = condition,
-        None => conditions.push(condition),
-    }
 }
 
 #[cfg(test)]

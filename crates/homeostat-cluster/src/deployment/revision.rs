@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, Replica
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::rollout;
+use super::limits;
 use crate::fingerprint;
 
 /// The number of the rollout a ReplicaSet belongs to.
@@ -107,7 +107,7 @@ pub(super) fn new_set(
     let desired = spec.replicas.unwrap_or(1);
     annotations.insert(REVISION.into(), next_revision(&sets.old).to_string());
     annotations.insert(DESIRED.into(), desired.to_string());
-    annotations.insert(MAXIMUM.into(), (desired + rollout::max_surge(spec)).to_string());
+    annotations.insert(MAXIMUM.into(), (desired + limits::max_surge(spec)).to_string());
     ReplicaSet {
         metadata: ObjectMeta {
             name: Some(format!("{}-{hash}", deployment.name_any())),

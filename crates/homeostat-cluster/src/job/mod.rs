@@ -1,12 +1,15 @@
 //! Jobs: run Pods until enough of them have succeeded, or too many have failed.
 //!
-//! [`count`] tells which Pods are already in the counters, [`plan`] what to do next; both are pure.
+//! [`count`] tells which Pods are already in the counters, [`verdict`] whether it is over, [`plan`]
+//! what to do next; all are pure.
 //! A finished Pod keeps the tracking finalizer until the status that counts it is written, so no
 //! result is lost and none is counted twice, whatever is deleted or crashes in between.
 
 mod count;
+mod indexed;
 mod orphan;
 mod plan;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ async fn reconcile(job: Arc<Job>, ctx: Context<Job>) -> Result<Outcome> {
     if job.metadata.deletion_timestamp.is_some() || is_foreign {
         return Ok(Outcome::Done);
     }
-    if let Some(at) = plan::expiry(&job) {
+    if let Some(at) = verdict::expiry(&job) {
         return expire(&job, &ctx, at).await;
     }
     let Some(selector) = &spec.selector else { return Ok(Outcome::Done) };

@@ -6,16 +6,16 @@ use std::time::Duration;
 use homeostat::EventType;
 use homeostat::kube::ResourceExt;
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
-use k8s_openapi::api::core::v1::{EnvVar, Pod};
+use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::TRACKING;
 use super::count::{self, Counted};
+use super::indexed::{self, is_indexed};
+use super::verdict::{deadline, failure, finish, has, is_successful, set, suspend};
 use crate::pod;
 
-/// The annotation and label with a Pod's index.
-const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// The pause after a failure, doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
@@ -37,24 +37,6 @@ pub(super) struct Plan<'a> {
     pub(super) counted: Vec<&'a Pod>,
     pub(super) wake: Option<Timestamp>,
     pub(super) event: Option<(EventType, String, String)>,
-}
-
-/// When a finished Job is to be deleted; `None` while it is not finished. Without a time to live
-/// a finished Job is never touched again.
-pub(super) fn expiry(job: &Job) -> Option<Timestamp> {
-    let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let finished = conditions
-        .iter()
-        .find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")?;
-    let still_counting = job.status.as_ref()?.uncounted_terminated_pods.as_ref();
-    if still_counting.is_some_and(|u| u.succeeded.is_some() || u.failed.is_some()) {
-        return None;
-    }
-    let Some(seconds) = job.spec.as_ref()?.ttl_seconds_after_finished else {
-        return Some(Timestamp::MAX);
-    };
-    let since = finished.last_transition_time.as_ref()?.0;
-    since.checked_add(Duration::from_secs(u64::try_from(seconds).unwrap_or(0))).ok()
 }
 
 /// Decides the next step.
@@ -112,7 +94,7 @@ pub(super) fn plan<'a>(job: &Job, spec: &JobSpec, pods: &[&'a Pod], now: Timesta
     status.terminating = Some(number(leaving));
     if is_indexed(spec) {
         status.completed_indexes =
-            Some(text(&indexes(pods, "Succeeded"), status.completed_indexes.as_deref()));
+            Some(indexed::completed(pods, status.completed_indexes.as_deref()));
     }
     status.succeeded = positive(counted.succeeded);
     status.failed = positive(counted.failed);
@@ -122,61 +104,6 @@ pub(super) fn plan<'a>(job: &Job, spec: &JobSpec, pods: &[&'a Pod], now: Timesta
         event = finish(&mut status, now);
     }
     Plan { actions, status, counted: counted.to_release, wake, event }
-}
-
-/// Turns the decision into the final condition once nothing runs and everything is counted.
-fn finish(status: &mut JobStatus, now: Timestamp) -> Option<(EventType, String, String)> {
-    let target = status.conditions.iter().flatten().find(|c| c.type_ == "FailureTarget").cloned();
-    if let Some(target) = target {
-        let (reason, message) =
-            (target.reason.unwrap_or_default(), target.message.unwrap_or_default());
-        set(status, "Failed", &reason, &message, now);
-        return Some((EventType::Warning, reason, message));
-    }
-    if has(status, "SuccessCriteriaMet") {
-        let message = "Reached expected number of succeeded pods";
-        set(status, "Complete", "CompletionsReached", message, now);
-        status.completion_time = Some(Time(now));
-        return Some((EventType::Normal, "Completed".into(), "Job completed".into()));
-    }
-    None
-}
-
-fn failure(
-    spec: &JobSpec,
-    status: &JobStatus,
-    counted: &Counted<'_>,
-    active: &[&Pod],
-    now: Timestamp,
-) -> Option<(&'static str, &'static str)> {
-    let limit = spec.backoff_limit.unwrap_or(6);
-    let on_failure =
-        spec.template.spec.as_ref().and_then(|s| s.restart_policy.as_deref()) == Some("OnFailure");
-    let restarts: i32 = active.iter().map(|pod| pod::restarts(pod)).sum();
-    let restarted_too_often =
-        on_failure && restarts > 0 && (restarts > limit || (limit > 0 && restarts >= limit));
-    if counted.all_failed() > limit || restarted_too_often {
-        return Some(("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
-    }
-    if deadline(spec, status).is_some_and(|at| at <= now) {
-        return Some(("DeadlineExceeded", "Job was active longer than specified deadline"));
-    }
-    None
-}
-
-fn deadline(spec: &JobSpec, status: &JobStatus) -> Option<Timestamp> {
-    let seconds = u64::try_from(spec.active_deadline_seconds?).unwrap_or(0);
-    if spec.suspend == Some(true) {
-        return None;
-    }
-    status.start_time.as_ref()?.0.checked_add(Duration::from_secs(seconds)).ok()
-}
-
-fn is_successful(spec: &JobSpec, counted: &Counted<'_>, active: &[&Pod]) -> bool {
-    match spec.completions {
-        Some(completions) => counted.all_succeeded() >= completions,
-        None => counted.all_succeeded() > 0 && active.is_empty(),
-    }
 }
 
 /// How many Pods should be active, and which indexes are taken.
@@ -195,12 +122,7 @@ fn wanted(
         }
         None => parallelism,
     };
-    let taken = pods
-        .iter()
-        .filter(|pod| pod::is_active(pod) || pod::phase(pod) == "Succeeded")
-        .filter_map(|pod| index(pod))
-        .collect();
-    (usize::try_from(wanted).unwrap_or(0), taken)
+    (usize::try_from(wanted).unwrap_or(0), indexed::taken(pods))
 }
 
 fn new_pods<'a>(spec: &JobSpec, missing: usize, taken: &BTreeSet<i32>) -> Vec<Action<'a>> {
@@ -237,77 +159,16 @@ fn pause_until(counted: &Counted<'_>, pods: &[&Pod]) -> Option<Timestamp> {
     last.checked_add(pause).ok()
 }
 
-fn suspend(status: &mut JobStatus, spec: &JobSpec, now: Timestamp) {
-    let known =
-        status.conditions.iter().flatten().any(|c| c.type_ == "Suspended" && c.status == "True");
-    if spec.suspend == Some(true) && !known {
-        status.start_time = None;
-        set(status, "Suspended", "JobSuspended", "Job suspended", now);
-    } else if spec.suspend != Some(true) && known {
-        put(status, "Suspended", "False", "JobResumed", "Job resumed", now);
-    }
-}
-
 /// A Pod of the Job.
 pub(super) fn pod(job: &Job, index: Option<i32>) -> Pod {
     let Some(spec) = &job.spec else { return Pod::default() };
     let mut pod = pod::from_template(&spec.template);
     pod.metadata.finalizers.get_or_insert_default().push(TRACKING.into());
-    let Some(index) = index else {
-        pod.metadata.generate_name = Some(format!("{}-", job.name_any()));
-        return pod;
-    };
-    pod.metadata.generate_name = Some(format!("{}-{index}-", job.name_any()));
-    pod.metadata.labels.get_or_insert_default().insert(INDEX.into(), index.to_string());
-    pod.metadata.annotations.get_or_insert_default().insert(INDEX.into(), index.to_string());
-    if let Some(spec) = &mut pod.spec {
-        spec.hostname = Some(format!("{}-{index}", job.name_any()));
-        for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten())
-        {
-            container.env.get_or_insert_default().push(EnvVar {
-                name: "JOB_COMPLETION_INDEX".into(),
-                value: Some(index.to_string()),
-                value_from: None,
-            });
-        }
+    pod.metadata.generate_name = Some(format!("{}-", job.name_any()));
+    match index {
+        Some(index) => indexed::number(pod, &job.name_any(), index),
+        None => pod,
     }
-    pod
-}
-
-fn is_indexed(spec: &JobSpec) -> bool {
-    spec.completion_mode.as_deref() == Some("Indexed")
-}
-
-fn index(pod: &Pod) -> Option<i32> {
-    pod.annotations().get(INDEX)?.parse().ok()
-}
-
-fn indexes(pods: &[&Pod], phase: &str) -> BTreeSet<i32> {
-    pods.iter().filter(|pod| pod::phase(pod) == phase).filter_map(|pod| index(pod)).collect()
-}
-
-/// The set as `0,2-4`, joined with what was known before.
-fn text(found: &BTreeSet<i32>, known: Option<&str>) -> String {
-    let mut all = found.clone();
-    for part in known.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.parse::<i32>(), last.parse::<i32>()) {
-            all.extend(first..=last);
-        }
-    }
-    let mut ranges: Vec<(i32, i32)> = Vec::new();
-    for index in all {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == index => *last = index,
-            _ => ranges.push((index, index)),
-        }
-    }
-    let show = |(first, last): &(i32, i32)| match last - first {
-        0 => first.to_string(),
-        1 => format!("{first},{last}"),
-        _ => format!("{first}-{last}"),
-    };
-    ranges.iter().map(show).collect::<Vec<_>>().join(",")
 }
 
 fn positive(number: i32) -> Option<i32> {
@@ -316,34 +177,6 @@ fn positive(number: i32) -> Option<i32> {
 
 fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
     a.into_iter().chain(b).min()
-}
-
-fn has(status: &JobStatus, kind: &str) -> bool {
-    status.conditions.iter().flatten().any(|c| c.type_ == kind && c.status == "True")
-}
-
-fn set(status: &mut JobStatus, kind: &str, reason: &str, message: &str, now: Timestamp) {
-    put(status, kind, "True", reason, message, now);
-}
-
-fn put(
-    status: &mut JobStatus,
-    kind: &str,
-    value: &str,
-    reason: &str,
-    message: &str,
-    now: Timestamp,
-) {
-    let conditions = status.conditions.get_or_insert_default();
-    conditions.retain(|c| c.type_ != kind);
-    conditions.push(JobCondition {
-        type_: kind.to_owned(),
-        status: value.to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
-        last_probe_time: Some(Time(now)),
-        last_transition_time: Some(Time(now)),
-    });
 }
 
 #[cfg(test)]
@@ -435,10 +268,5 @@ mod tests {
         let plan = plan(&job, job.spec.as_ref().unwrap(), &[&running], at(5));
         assert!(matches!(plan.actions[..], [Action::Delete(_)]));
         assert!(has(&plan.status, "FailureTarget"));
-    }
-
-    #[test]
-    fn indexes_are_written_as_ranges() {
-        assert_eq!(text(&BTreeSet::from([0, 2, 3, 4, 6, 7]), Some("9")), "0,2-4,6,7,9");
     }
 }
