@@ -18,8 +18,17 @@ pub(crate) struct Test {
 }
 
 /// The test targets that run twice, on the embedded API and on the real kube-apiserver: the runtime, the cluster's
-/// controllers, the example. (The operators' objects are compared side by side, in one test.)
-const ON_BOTH: [&str; 4] = ["runtime", "garbage", "workloads", "any_cluster"];
+/// controllers, the operators, the example. (The operators' objects are also compared side by side, in one test.)
+const ON_BOTH: [&str; 8] = [
+    "runtime",
+    "garbage",
+    "workloads",
+    "any_cluster",
+    "converged",
+    "deletion",
+    "fixed_fields",
+    "silent_server",
+];
 
 impl Test {
     pub(crate) fn run(&self) -> Result<()> {
@@ -33,6 +42,13 @@ impl Test {
         run(&cargo, &["fmt", "--all", "--check"])?;
         tidy::run()?;
         run(&cargo, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+        if find("cargo-deny").is_some() {
+            run(&cargo, &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
+        } else {
+            left_out.push(
+                "licences and bans of dependencies: cargo install --locked cargo-deny".to_owned(),
+            );
+        }
         run_with(
             &cargo,
             &["doc", "--workspace", "--no-deps", "--quiet"],

@@ -99,6 +99,9 @@ impl Up {
         let tls = server.clone();
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
         println!("ready {}", kubeconfig.path().display());
+        if self.demo {
+            demo::hint(kubeconfig.path());
+        }
 
         let parts = tokio::select! {
             biased;

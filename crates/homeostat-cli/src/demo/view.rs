@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use crate::operators::Operator;
 
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
+
+/// Why the first container of a Pod does not run.
+const WAITING: &str = "/status/containerStatuses/0/state/waiting/reason";
 
 /// Shows the objects of the chosen operators and what they own, until dropped.
 pub(crate) async fn watch(client: kube::Client, env: Env, chosen: Vec<Operator>) {
@@ -36,6 +40,17 @@ pub(crate) async fn watch(client: kube::Client, env: Env, chosen: Vec<Operator>)
         changed.notified().await;
         env.sleep(FRAME).await;
         screen.show(&facts(&informers));
+    }
+}
+
+/// What to try, for somebody who sits at a terminal. Elsewhere nothing but lines of facts is printed.
+pub(crate) fn hint(kubeconfig: &Path) {
+    if std::io::stdout().is_terminal() {
+        println!(
+            "In another terminal: export KUBECONFIG={}\n\
+             Then try `kubectl delete deployment hello` and see it come back. Ctrl-C ends everything.\n",
+            kubeconfig.display()
+        );
     }
 }
 
@@ -93,9 +108,9 @@ fn state(kind: &str, object: &Value) -> (String, bool) {
     }
     match kind {
         "Pod" => {
-            let phase = text("/status/phase");
-            let well = phase == "Running" || phase == "Succeeded";
-            (phase, well)
+            let (phase, waits) = (text("/status/phase"), text(WAITING));
+            let well = waits.is_empty() && (phase == "Running" || phase == "Succeeded");
+            (if waits.is_empty() { phase } else { waits }, well)
         }
         "Service" => {
             (format!("{}:{}", text("/spec/clusterIP"), number("/spec/ports/0/port")), true)
@@ -153,9 +168,9 @@ fn redraw(all: &MultiProgress, rows: &mut Vec<ProgressBar>, lines: &[String]) {
     for row in rows.drain(lines.len()..) {
         all.remove(&row);
     }
-    for (row, line) in rows.iter().zip(lines) {
+    // Every change of a row redraws them all.
+    for (row, line) in rows.iter().zip(lines).filter(|(row, line)| row.message() != **line) {
         row.set_message(line.clone());
-        row.tick();
     }
 }
 
