@@ -131,10 +131,44 @@ fn deleting_with_policy_delete_removes_database_and_role() {
 }
 
 #[test]
-fn deleting_with_policy_retain_leaves_database_and_role() {
+fn what_is_retained_goes_back_to_an_object_of_the_same_name_and_to_no_other() {
     let (up, _, role) = with_logical("Retain");
+    psql(&role, "CREATE TABLE t (x int); INSERT INTO t VALUES (42)").unwrap();
     up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
     assert_eq!(psql(&role, "SELECT current_user::text").as_deref(), Some("clerk"));
+
+    up.apply(&logical("Delete").replace("{name: orders}", "{name: stranger}"));
+    up.kubectl(&["wait", "ldb/stranger", "--for=condition=Degraded", "--timeout=60s"]);
+    let refusal = up.value("ldb/stranger", r#".status.conditions[?(@.type=="Degraded")].message"#);
+    assert!(refusal.contains("was not made by this object"), "{refusal}");
+    up.kubectl(&["delete", "ldb", "stranger", "--timeout=60s"]);
+
+    up.apply(&logical("Delete"));
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready", "--timeout=60s"]);
+    let back = up.secret("orders-credentials", "uri");
+    assert_eq!(psql(&back, "SELECT x FROM t").as_deref(), Some("42"));
+    assert_eq!(psql(&role, "SELECT 1"), None, "the password is new");
+    eventually("an event says so", || {
+        up.kubectl(&["events", "--for", "ldb/orders"]).contains("Adopted").then_some(())
+    });
+    up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
+    assert_eq!(psql(&back, "SELECT 1"), None, "now it is ours to remove");
+}
+
+#[test]
+fn looking_after_a_logical_database_writes_nothing() {
+    let (up, administrator, _) = with_logical("Delete");
+    let versions = || {
+        let path = "jsonpath={.items[*].metadata.resourceVersion}";
+        up.kubectl(&["get", "ldb/orders", "secret/orders-credentials", "-o", path])
+    };
+    let looks = || {
+        let counted = "SELECT sessions FROM pg_stat_database WHERE datname = 'orders'";
+        psql(&administrator, counted).unwrap().parse::<u64>().unwrap()
+    };
+    let (before, first) = (versions(), looks());
+    eventually("it looks twice more", || (looks() >= first + 2).then_some(()));
+    assert_eq!(versions(), before);
 }
 
 #[test]

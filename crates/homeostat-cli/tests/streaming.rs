@@ -35,8 +35,8 @@ spec:
   containers:
   - name: box
     image: busybox
-    command: [sh, -c, 'while ! test -e /work/done; do echo tick; sleep 0.1; done; echo last words']
-    volumeMounts: [{name: work, mountPath: /work}]
+    command: [sh, -c, 'while ! test -e /data/done; do echo tick; sleep 0.1; done; echo last words']
+    volumeMounts: [{name: work, mountPath: /data}]
   restartPolicy: Never
   volumes: [{name: work, emptyDir: {}}]
 ";
@@ -125,9 +125,9 @@ fn cp_copies_both_ways() {
         fs::create_dir(path("there")).unwrap();
         fs::write(path("there/small"), "small\n").unwrap();
         fs::write(path("there/large"), &large).unwrap();
-        copy(&path("there"), "box:/work/copied");
-        assert_eq!(up.kubectl(&["exec", "box", "--", "cat", "/work/copied/small"]), "small\n");
-        copy("box:/work/copied", &path("back"));
+        copy(&path("there"), "box:/data/copied");
+        assert_eq!(up.kubectl(&["exec", "box", "--", "cat", "/data/copied/small"]), "small\n");
+        copy("box:/data/copied", &path("back"));
         assert_eq!(fs::read_to_string(path("back/small")).unwrap(), "small\n");
         assert!(fs::read(path("back/large")).unwrap() == large);
     });
@@ -174,7 +174,7 @@ fn attach_shows_what_a_container_writes_until_it_ends() {
         let mut text = String::new();
         output.read_line(&mut text).unwrap();
         assert_eq!(text, "tick\n");
-        up.kubectl(&["exec", "box", "--", "touch", "/work/done"]);
+        up.kubectl(&["exec", "box", "--", "touch", "/data/done"]);
         output.read_to_string(&mut text).unwrap();
         assert!(text.ends_with("tick\nlast words\n"), "{text}");
         assert!(attached.0.wait().unwrap().success());

@@ -1,17 +1,25 @@
 //! What becomes of dependents when their owner goes, and of a namespace's content.
 
-mod cluster;
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use cluster::{object, on_cluster, owner, template};
+use homeostat::Object;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
+use homeostat_testing::{object, on_world, pod_template as template};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// An owner reference to `owner` that blocks its deletion.
+fn owner<T: Object>(owner: &T) -> Value {
+    let mut reference = owner.owner_ref(&()).unwrap();
+    reference.block_owner_deletion = Some(true);
+    serde_json::to_value(vec![reference]).unwrap()
+}
 
 #[test]
 fn deleting_the_owner_deletes_its_children() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let parent: ConfigMap = world.create(json!({"metadata": {"name": "parent"}})).await;
         let refs = owner(&parent);
         let child: Secret =
@@ -30,7 +38,7 @@ fn deleting_the_owner_deletes_its_children() {
 
 #[test]
 fn foreground_waits_for_dependents() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let parent: ConfigMap = world.create(json!({"metadata": {"name": "parent"}})).await;
         let refs = owner(&parent);
         world
@@ -53,7 +61,7 @@ fn foreground_waits_for_dependents() {
 
 #[test]
 fn orphan_keeps_children() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let parent: ConfigMap = world.create(json!({"metadata": {"name": "parent"}})).await;
         let refs = owner(&parent);
         world
@@ -69,7 +77,7 @@ fn orphan_keeps_children() {
 
 #[test]
 fn an_object_is_kept_while_one_owner_is_left() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let first: ConfigMap = world.create(json!({"metadata": {"name": "first"}})).await;
         let second: ConfigMap = world.create(json!({"metadata": {"name": "second"}})).await;
         let refs = json!([owner(&first)[0], owner(&second)[0]]);
@@ -90,7 +98,7 @@ fn an_object_is_kept_while_one_owner_is_left() {
 
 #[test]
 fn a_namesake_of_the_owner_is_not_the_owner() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world.create::<ConfigMap>(json!({"metadata": {"name": "parent"}})).await;
         let refs = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "parent",
             "uid": "00000000-0000-0000-0000-000000000000"}]);
@@ -104,7 +112,7 @@ fn a_namesake_of_the_owner_is_not_the_owner() {
 
 #[test]
 fn owners_that_wait_for_each_other_go_all_the_same() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let a: ConfigMap = world.create(json!({"metadata": {"name": "a"}})).await;
         let b: ConfigMap =
             world.create(json!({"metadata": {"name": "b", "ownerReferences": owner(&a)}})).await;
@@ -117,7 +125,7 @@ fn owners_that_wait_for_each_other_go_all_the_same() {
 
 #[test]
 fn a_custom_owner_that_was_defined_later_counts_too() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
         let definition = object(json!({
             "metadata": {"name": "widgets.gc.homeostat.dev"},
@@ -156,7 +164,7 @@ fn a_custom_owner_that_was_defined_later_counts_too() {
 
 #[test]
 fn a_namespace_begins_with_an_account_and_ends_with_its_content() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world
             .until::<ServiceAccount>("a default account", |all| {
                 all.iter().any(|account| account.name_any() == "default")

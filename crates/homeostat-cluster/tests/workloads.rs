@@ -1,10 +1,10 @@
 //! What users see of Deployments, ReplicaSets, StatefulSets, Jobs and Services.
 
-mod cluster;
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use cluster::{on_cluster, template};
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::DeleteParams;
+use homeostat_testing::{on_world, pod_template as template};
 use k8s_openapi::api::apps::v1::{ControllerRevision, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{
@@ -33,7 +33,7 @@ fn is_rolled_out(deployment: &Deployment, replicas: i32) -> bool {
 
 #[test]
 fn a_deployment_makes_its_pods_and_heals_them() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world.create::<Deployment>(deployment(3, "one")).await;
         world.until_one("web", "a rollout", |d| is_rolled_out(d, 3)).await;
         let pods = world.list::<Pod>("app=web").await;
@@ -61,7 +61,7 @@ fn a_deployment_makes_its_pods_and_heals_them() {
 
 #[test]
 fn rolling_update_never_drops_below_available() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world.create::<Deployment>(deployment(3, "one")).await;
         world.until_one("web", "a rollout", |d| is_rolled_out(d, 3)).await;
         world
@@ -107,11 +107,10 @@ fn rolling_update_never_drops_below_available() {
 
 #[test]
 fn a_rollout_that_never_gets_ready_misses_its_deadline() {
-    on_cluster(async |world| {
-        if !world.is_virtual {
-            return;
-        }
-        world.create::<Deployment>(deployment(1, "one")).await;
+    on_world(async |world| {
+        let mut web = deployment(1, "one");
+        web["spec"]["progressDeadlineSeconds"] = json!(2);
+        world.create::<Deployment>(web).await;
         world.until_one("web", "a rollout", |d| is_rolled_out(d, 1)).await;
         world
             .patch::<Deployment>("web", json!({"spec": {"template": template("web", "starts")}}))
@@ -132,7 +131,7 @@ fn a_rollout_that_never_gets_ready_misses_its_deadline() {
 
 #[test]
 fn a_replica_set_adopts_what_matches_and_releases_what_does_not() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let mut orphan = template("web", "one");
         orphan["metadata"]["name"] = json!("orphan");
         world.create::<Pod>(orphan).await;
@@ -159,7 +158,7 @@ fn a_replica_set_adopts_what_matches_and_releases_what_does_not() {
 
 #[test]
 fn statefulset_pods_keep_their_claims() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let set = json!({"metadata": {"name": "db"}, "spec": {"replicas": 2, "serviceName": "db",
             "selector": {"matchLabels": {"app": "db"}}, "template": template("db", "one"),
             "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
@@ -226,7 +225,7 @@ fn has(job: &Job, kind: &str) -> bool {
 
 #[test]
 fn job_runs_to_completion() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world.create::<Job>(job("succeeds", &json!({"completions": 3, "parallelism": 2}))).await;
         let done = world.until_one::<Job>("task", "completion", |job| has(job, "Complete")).await;
         let status = done.status.clone().unwrap();
@@ -242,14 +241,11 @@ fn job_runs_to_completion() {
 
 #[test]
 fn a_job_that_fails_too_often_is_given_up_and_forgotten() {
-    on_cluster(async |world| {
-        if !world.is_virtual {
-            return;
-        }
-        let spec = json!({"backoffLimit": 2, "ttlSecondsAfterFinished": 60});
+    on_world(async |world| {
+        let spec = json!({"backoffLimit": 1, "ttlSecondsAfterFinished": 1});
         world.create::<Job>(job("fails", &spec)).await;
         let failed = world.until_one::<Job>("task", "failure", |job| has(job, "Failed")).await;
-        assert_eq!(failed.status.clone().unwrap().failed, Some(3));
+        assert_eq!(failed.status.clone().unwrap().failed, Some(2));
         assert!(has(&failed, "FailureTarget"));
         world.until_gone::<Job>("task").await;
         world.until::<Pod>("the end of the pods", <[Pod]>::is_empty).await;
@@ -258,7 +254,7 @@ fn a_job_that_fails_too_often_is_given_up_and_forgotten() {
 
 #[test]
 fn deleting_a_running_job_frees_its_pods() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world.create::<Job>(job("runs", &json!({}))).await;
         world
             .until::<Pod>("a running pod", |all| {
@@ -272,7 +268,7 @@ fn deleting_a_running_job_frees_its_pods() {
 
 #[test]
 fn a_service_leads_to_its_ready_pods() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world
             .create::<Service>(json!({"metadata": {"name": "web"}, "spec":
                 {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}}))
@@ -304,7 +300,7 @@ fn a_service_leads_to_its_ready_pods() {
 
 #[test]
 fn a_pod_that_fits_nowhere_waits_and_says_why() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         let mut pod = template("web", "runs");
         pod["metadata"]["name"] = json!("p");
         pod["spec"]["nodeSelector"] = json!({"disk": "none-such"});
@@ -330,7 +326,7 @@ fn a_pod_that_fits_nowhere_waits_and_says_why() {
 
 #[test]
 fn a_claim_gets_a_directory_and_gives_it_back() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         world
             .create::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": {
                 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use homeostat::{Context, Error, Outcome, Result, condition};
+use homeostat::{Context, Error, Outcome, Result, condition, labels};
 use kube::api::ObjectMeta;
 use kube::{Api, ResourceExt};
 
@@ -57,15 +57,10 @@ fn pod_name(at: &At) -> String {
 
 /// The Pod that runs the command, exactly once.
 fn pod_for(at: &At) -> Pod {
-    let labels = [
-        ("app.kubernetes.io/name", "at".to_owned()),
-        ("app.kubernetes.io/instance", at.name_any()),
-        ("app.kubernetes.io/managed-by", OPERATOR.to_owned()),
-    ];
     Pod {
         metadata: ObjectMeta {
             name: Some(pod_name(at)),
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            labels: Some(labels::recommended("at", &at.name_any(), OPERATOR)),
             ..ObjectMeta::default()
         },
         spec: Some(PodSpec {

@@ -2,32 +2,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-use std::time::Duration;
-
 use homeostat::k8s_openapi::api::core::v1::Pod;
-use homeostat::{Env, Manager};
-use homeostat_apiserver::{Server, ServerConfig};
-use jiff::Timestamp;
-use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use operator_at::{At, AtSpec};
+use homeostat_testing::on_cluster;
+use kube::api::DeleteParams;
+use operator_at::At;
+use serde_json::json;
 
-#[tokio::test(start_paused = true)]
-async fn an_at_that_is_being_deleted_does_not_run_its_command() {
-    let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
-    let client = Client::new(Server::new(ServerConfig::new(env.clone())), "default");
-    let manager = Manager::new(client.clone(), env.clone()).with_crd::<At>();
-    let running = manager.with(operator_at::controller()).start().await.unwrap();
+#[test]
+fn an_at_that_is_being_deleted_does_not_run_its_command() {
+    on_cluster(async |cluster| {
+        let controller = operator_at::controller().namespace(&cluster.namespace);
+        let manager = cluster.manager().with_crd::<At>().with(controller);
+        let running = cluster.start_manager(manager).await;
+        let due = (cluster.env.now() + jiff::SignedDuration::from_secs(1)).to_string();
+        let metadata = json!({ "name": "late", "finalizers": ["example.com/hold"] });
+        let spec = json!({ "schedule": due, "command": "echo late" });
+        cluster.create::<At>(json!({ "metadata": metadata, "spec": spec })).await;
+        cluster.api::<At>().delete("late", &DeleteParams::default()).await.unwrap();
 
-    let spec = AtSpec { schedule: "1970-01-01T00:01:00Z".into(), command: "echo late".into() };
-    let mut at = At::new("late", spec);
-    at.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
-    let ats: Api<At> = Api::default_namespaced(client.clone());
-    ats.create(&PostParams::default(), &at).await.unwrap();
-    ats.delete("late", &DeleteParams::default()).await.unwrap();
-    env.sleep(Duration::from_secs(120)).await;
-
-    let pods: Api<Pod> = Api::default_namespaced(client);
-    assert!(pods.list(&ListParams::default()).await.unwrap().items.is_empty());
-    running.stop().await.unwrap();
+        cluster.nothing_more().await;
+        assert!(cluster.list::<Pod>("").await.is_empty());
+        running.stop().await.unwrap();
+    });
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use homeostat::k8s_openapi::ByteString;
 use homeostat::k8s_openapi::api::apps::v1::{
     StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec,
 };
@@ -15,10 +14,12 @@ use homeostat::k8s_openapi::api::core::v1::{
 use homeostat::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use homeostat::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use homeostat::labels;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
+use operator_credentials::Credentials;
 
-use crate::{Database, OPERATOR, PORT, credentials};
+use crate::{Database, NAME, OPERATOR, PORT, credentials, made};
 
 const VOLUME: &str = "data";
 const MOUNT: &str = "/var/lib/postgresql/data";
@@ -46,22 +47,17 @@ pub(crate) fn secret_name(database: &Database) -> String {
     format!("{}-credentials", database.name_any())
 }
 
-/// The labels that select the Pods; a selector cannot change, so neither can these.
-fn selector(database: &Database) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("app.kubernetes.io/name".to_owned(), "database".to_owned()),
-        ("app.kubernetes.io/instance".to_owned(), database.name_any()),
-    ])
+/// The labels that select the Pods.
+pub(crate) fn selector(database: &Database) -> BTreeMap<String, String> {
+    labels::selector(NAME, &database.name_any())
 }
 
-fn labels(database: &Database) -> BTreeMap<String, String> {
-    let mut labels = selector(database);
-    labels.insert("app.kubernetes.io/managed-by".to_owned(), OPERATOR.to_owned());
-    labels
+fn all_labels(database: &Database) -> BTreeMap<String, String> {
+    labels::recommended(NAME, &database.name_any(), OPERATOR)
 }
 
 fn metadata(database: &Database, name: String) -> ObjectMeta {
-    ObjectMeta { name: Some(name), labels: Some(labels(database)), ..ObjectMeta::default() }
+    ObjectMeta { name: Some(name), labels: Some(all_labels(database)), ..ObjectMeta::default() }
 }
 
 /// The address of the first server: replication is not set up, so the others hold other data.
@@ -75,8 +71,8 @@ pub(crate) fn service(database: &Database) -> Service {
             selector: Some(selector),
             ports: Some(vec![ServicePort {
                 name: Some("postgresql".to_owned()),
-                port: PORT,
-                target_port: Some(IntOrString::Int(PORT)),
+                port: PORT.into(),
+                target_port: Some(IntOrString::Int(PORT.into())),
                 ..ServicePort::default()
             }]),
             ..ServiceSpec::default()
@@ -85,10 +81,10 @@ pub(crate) fn service(database: &Database) -> Service {
     }
 }
 
-pub(crate) fn secret(database: &Database, data: BTreeMap<String, ByteString>) -> Secret {
+pub(crate) fn secret(database: &Database, administrator: &Credentials) -> Secret {
     Secret {
         metadata: metadata(database, secret_name(database)),
-        data: Some(data),
+        data: Some(administrator.data()),
         type_: Some("Opaque".to_owned()),
         ..Secret::default()
     }
@@ -108,17 +104,17 @@ pub(crate) fn stateful_set(database: &Database, password: &str) -> StatefulSet {
             },
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
-                    labels: Some(labels(database)),
+                    labels: Some(all_labels(database)),
                     annotations: Some([(CREDENTIALS_MARK.to_owned(), mark)].into()),
                     ..ObjectMeta::default()
                 }),
                 spec: Some(PodSpec { containers: vec![container(database)], ..PodSpec::default() }),
             },
             volume_claim_templates: Some(vec![claim(database)]),
-            // A deleted Database takes its data with it; a smaller one keeps what it had.
+            // The data is the Database's: a StatefulSet that somebody deletes comes back to it.
             persistent_volume_claim_retention_policy: Some(
                 StatefulSetPersistentVolumeClaimRetentionPolicy {
-                    when_deleted: Some("Delete".to_owned()),
+                    when_deleted: Some("Retain".to_owned()),
                     when_scaled: Some("Retain".to_owned()),
                 },
             ),
@@ -158,7 +154,7 @@ fn container(database: &Database) -> Container {
         ]),
         ports: Some(vec![ContainerPort {
             name: Some("postgresql".to_owned()),
-            container_port: PORT,
+            container_port: PORT.into(),
             ..ContainerPort::default()
         }]),
         lifecycle: Some(Lifecycle {
@@ -172,7 +168,7 @@ fn container(database: &Database) -> Container {
         }),
         readiness_probe: Some(Probe {
             tcp_socket: Some(TCPSocketAction {
-                port: IntOrString::Int(PORT),
+                port: IntOrString::Int(PORT.into()),
                 ..TCPSocketAction::default()
             }),
             period_seconds: Some(1),
@@ -187,10 +183,19 @@ fn container(database: &Database) -> Container {
     }
 }
 
+/// A claim that the StatefulSet made, as the Database's own: it goes with the Database.
+pub(crate) fn owned_claim(database: &Database, name: String) -> PersistentVolumeClaim {
+    PersistentVolumeClaim { metadata: metadata(database, name), ..PersistentVolumeClaim::default() }
+}
+
 fn claim(database: &Database) -> PersistentVolumeClaim {
     let size = Quantity(database.spec.storage.clone());
     PersistentVolumeClaim {
-        metadata: ObjectMeta { name: Some(VOLUME.to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(VOLUME.to_owned()),
+            annotations: Some(made::annotations(&database.spec)),
+            ..ObjectMeta::default()
+        },
         spec: Some(PersistentVolumeClaimSpec {
             access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
             resources: Some(VolumeResourceRequirements {

@@ -6,12 +6,14 @@
 
 mod children;
 mod credentials;
+mod made;
 mod reconcile;
 
 use homeostat::Controller;
 use homeostat::k8s_openapi::api::apps::v1::StatefulSet;
-use homeostat::k8s_openapi::api::core::v1::{Secret, Service};
+use homeostat::k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use homeostat::labels;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,11 @@ pub use reconcile::reconcile;
 /// The name in logs, events, labels and field ownership.
 pub const OPERATOR: &str = "database-operator";
 
+/// What the labels of its children call it.
+const NAME: &str = "database";
+
 /// The port PostgreSQL listens on.
-pub const PORT: i32 = 5432;
+pub const PORT: u16 = 5432;
 
 /// A PostgreSQL server.
 #[derive(CustomResource, Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,13 +49,14 @@ pub const PORT: i32 = 5432;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseSpec {
-    /// The major version of PostgreSQL: the tag of the `postgres` image. 15 by default.
+    /// The version of PostgreSQL: the tag of the `postgres` image. 15 by default. Another major version cannot read
+    /// the data: such an edit is refused, and the servers go on as they are.
     #[serde(default = "default_version")]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?$"))]
     pub version: String,
-    /// The size of the volume; 1Gi by default. It cannot be changed afterwards.
+    /// The size of the volume; 1Gi by default. Volumes neither shrink nor grow: an edit is refused.
     #[serde(default = "default_storage")]
-    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "storage cannot be changed"}]))]
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?([KMGTP]i?|k|E)?$"))]
     pub storage: String,
     /// How many servers; 1 by default. Clients reach the first one; replication is not set up.
     #[serde(default = "one")]
@@ -105,4 +111,6 @@ pub fn controller() -> Controller<Database> {
         .owns::<StatefulSet>()
         .owns::<Service>()
         .owns::<Secret>()
+        .watches::<PersistentVolumeClaim>(|claim| labels::instance(NAME, claim))
+        .watches::<Pod>(|pod| labels::instance(NAME, pod))
 }

@@ -2,52 +2,55 @@
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::apps::v1::StatefulSet;
-use homeostat::k8s_openapi::api::core::v1::{Secret, Service};
-use homeostat::{Change, Context, Error, Outcome, Result, condition};
+use homeostat::k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
+use homeostat::pod::Trouble;
+use homeostat::{Context, Error, Outcome, Result, condition, labels, pod};
+use kube::ResourceExt;
 
-use crate::{Database, DatabaseStatus, PORT, children, credentials};
+use crate::made::Made;
+use crate::{Database, DatabaseStatus, children, credentials};
 
 /// The Service has no address yet.
 #[derive(Debug, thiserror::Error)]
 #[error("Service {0} has no cluster IP yet")]
 struct NoAddress(String);
 
-/// Applies the Service, the Secret and the StatefulSet, in the order they need each other.
+/// Applies the Service, the Secret and the StatefulSet, in the order they need each other, and takes
+/// the claims that the StatefulSet makes.
 ///
 /// # Errors
-/// A stranger's object of the same name waits for a change; all else is retried.
+/// A stranger's object of the same name and a spec that the data does not allow wait for a change
+/// (the latter with everything else in place); all else is retried.
 pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Result<Outcome> {
     if database.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
+    let selector = labels::to_selector(&children::selector(&database));
+    let mut claims = ctx.list_labelled::<PersistentVolumeClaim>(&selector).await?;
+    claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
+    let present = ctx.get::<StatefulSet>(&database.name_any()).await?;
+    let made = Made::read(present.as_deref(), &claims);
+    let (spec, refused) = made.settle(database.spec.clone());
+    let database = Database { spec, ..(*database).clone() };
+    for claim in &claims {
+        ctx.apply(children::owned_claim(&database, claim.name_any())).await?;
+    }
+
     let service = ctx.apply(children::service(&database)).await?;
     let host = address(&service.object)?;
     let password = password(&database, &ctx).await?;
-    let data = credentials::data(&password, &host, PORT, &database.spec.database_name);
-    let secret = ctx.apply(children::secret(&database, data)).await?;
+    let administrator = credentials::administrator(&database.spec, &host, &password);
+    let secret = ctx.apply(children::secret(&database, &administrator)).await?;
     let stateful_set = ctx.apply(children::stateful_set(&database, &password)).await?;
-    let changes = [
-        ("Service", service.change),
-        ("Secret", secret.change),
-        ("StatefulSet", stateful_set.change),
-    ];
-    for (kind, change) in changes {
-        match change {
-            Change::Created => {
-                ctx.event(EventType::Normal, "Created", format!("created the {kind}"));
-            }
-            Change::Changed => ctx.event(
-                EventType::Normal,
-                "Corrected",
-                format!("the {kind} is as declared again"),
-            ),
-            Change::Unchanged | Change::Deleted => {}
-        }
-    }
-    ctx.status(status(&database, &stateful_set.object, &host)).await?;
-    Ok(Outcome::Done)
+    ctx.announce(&service);
+    ctx.announce(&secret);
+    ctx.announce(&stateful_set);
+    let pods = ctx.list_labelled::<Pod>(&selector).await?;
+    let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
+    let status = status(&database, &stateful_set.object, stuck);
+    ctx.status(DatabaseStatus { endpoint: Some(administrator.endpoint()), ..status }).await?;
+    refused.map_or(Ok(Outcome::Done), |refused| Err(Error::terminal(refused)))
 }
 
 fn address(service: &Service) -> Result<String> {
@@ -60,11 +63,15 @@ fn address(service: &Service) -> Result<String> {
 /// The password that is there, or a new one.
 async fn password(database: &Database, ctx: &Context<Database>) -> Result<String> {
     let present = ctx.get::<Secret>(&children::secret_name(database)).await?;
-    let password = present.as_deref().and_then(credentials::password_in);
-    Ok(password.unwrap_or_else(|| ctx.env().random_alphanumeric(credentials::PASSWORD_LENGTH)))
+    let password = present.as_deref().and_then(operator_credentials::password_in);
+    Ok(password.unwrap_or_else(|| operator_credentials::new_password(ctx.env())))
 }
 
-fn status(database: &Database, stateful_set: &StatefulSet, host: &str) -> DatabaseStatus {
+fn status(
+    database: &Database,
+    stateful_set: &StatefulSet,
+    stuck: Option<Trouble>,
+) -> DatabaseStatus {
     let seen = stateful_set.status.clone().unwrap_or_default();
     let current = seen.observed_generation >= stateful_set.metadata.generation;
     let up = seen.ready_replicas.unwrap_or(0);
@@ -72,14 +79,15 @@ fn status(database: &Database, stateful_set: &StatefulSet, host: &str) -> Databa
     // One that has yet to start again may have another version or password.
     let ready = current && up == wanted && seen.updated_replicas.unwrap_or(0) == wanted;
     let message = format!("{up} of {wanted} servers are up");
+    let ready_condition = if ready {
+        condition::ready("ServersUp", message)
+    } else {
+        condition::not_ready("Starting", message)
+    };
+    let degraded = stuck.map(|trouble| condition::degraded(trouble.reason, trouble.message));
     DatabaseStatus {
         ready,
-        endpoint: Some(format!("{host}:{PORT}")),
-        conditions: vec![if ready {
-            condition::ready("ServersUp", message)
-        } else {
-            condition::not_ready("Starting", message)
-        }],
-        observed_generation: None,
+        conditions: [ready_condition].into_iter().chain(degraded).collect(),
+        ..DatabaseStatus::default()
     }
 }

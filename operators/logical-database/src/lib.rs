@@ -5,6 +5,8 @@
 //! looks after it on a timer, and removes it with a finalizer (or leaves it, if asked to).
 
 mod children;
+mod mark;
+mod provision;
 mod reconcile;
 mod references;
 mod server;
@@ -70,7 +72,8 @@ pub enum DeletionPolicy {
     /// They are dropped.
     #[default]
     Delete,
-    /// They stay.
+    /// They stay. A later object of the same namespace and name, with the same `databaseName` and `owner`, takes them
+    /// back; to every other object they are a stranger's.
     Retain,
 }
 

@@ -12,12 +12,18 @@ pub(crate) fn literal(value: &str) -> String {
 
 /// Makes and marks a role: several statements in one message are one transaction.
 pub(crate) fn create_role(role: &str, password: &str, mark: &str) -> String {
-    let (role, password, mark) = (identifier(role), literal(password), literal(mark));
-    format!("CREATE ROLE {role} LOGIN PASSWORD {password}; COMMENT ON ROLE {role} IS {mark}")
+    let (create, mark) = (identifier(role), mark_role(role, mark));
+    format!("CREATE ROLE {create} LOGIN PASSWORD {}; {mark}", literal(password))
 }
 
-pub(crate) fn alter_role(role: &str, password: &str) -> String {
-    format!("ALTER ROLE {} LOGIN PASSWORD {}", identifier(role), literal(password))
+/// Repairs and marks a role.
+pub(crate) fn alter_role(role: &str, password: &str, mark: &str) -> String {
+    let (alter, mark) = (identifier(role), mark_role(role, mark));
+    format!("ALTER ROLE {alter} LOGIN PASSWORD {}; {mark}", literal(password))
+}
+
+pub(crate) fn mark_role(role: &str, mark: &str) -> String {
+    format!("COMMENT ON ROLE {} IS {}", identifier(role), literal(mark))
 }
 
 pub(crate) fn create_database(database: &str, owner: &str) -> String {
@@ -53,9 +59,8 @@ pub(crate) const FIND_DATABASE: &str = "SELECT pg_catalog.pg_get_userbyid(d.datd
      pg_catalog.shobj_description(d.oid, 'pg_database') \
      FROM pg_catalog.pg_database d WHERE d.datname = $1";
 
-/// Whether a role can log in, and its mark.
-pub(crate) const FIND_ROLE: &str = "SELECT r.rolcanlogin, \
-     pg_catalog.shobj_description(r.oid, 'pg_authid') \
+/// The mark of a role.
+pub(crate) const FIND_ROLE: &str = "SELECT pg_catalog.shobj_description(r.oid, 'pg_authid') \
      FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
 #[cfg(test)]

@@ -9,27 +9,27 @@ use homeostat::k8s_openapi::api::core::v1::{
 };
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use homeostat::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use homeostat::labels;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 
-use crate::{OPERATOR, WebApp};
+use crate::{NAME, OPERATOR, WebApp};
 
-/// The labels that select the Pods; a selector cannot change, so neither can these.
+/// The labels that select the Pods.
 pub(crate) fn selector(app: &WebApp) -> BTreeMap<String, String> {
-    BTreeMap::from([
-        ("app.kubernetes.io/name".to_owned(), "webapp".to_owned()),
-        ("app.kubernetes.io/instance".to_owned(), app.name_any()),
-    ])
+    labels::selector(NAME, &app.name_any())
 }
 
-fn labels(app: &WebApp) -> BTreeMap<String, String> {
-    let mut labels = selector(app);
-    labels.insert("app.kubernetes.io/managed-by".to_owned(), OPERATOR.to_owned());
-    labels
+fn all_labels(app: &WebApp) -> BTreeMap<String, String> {
+    labels::recommended(NAME, &app.name_any(), OPERATOR)
 }
 
 fn metadata(app: &WebApp) -> ObjectMeta {
-    ObjectMeta { name: Some(app.name_any()), labels: Some(labels(app)), ..ObjectMeta::default() }
+    ObjectMeta {
+        name: Some(app.name_any()),
+        labels: Some(all_labels(app)),
+        ..ObjectMeta::default()
+    }
 }
 
 pub(crate) fn deployment(app: &WebApp) -> Deployment {
@@ -63,7 +63,10 @@ pub(crate) fn deployment(app: &WebApp) -> Deployment {
                 ..LabelSelector::default()
             },
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta { labels: Some(labels(app)), ..ObjectMeta::default() }),
+                metadata: Some(ObjectMeta {
+                    labels: Some(all_labels(app)),
+                    ..ObjectMeta::default()
+                }),
                 spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
             },
             ..DeploymentSpec::default()

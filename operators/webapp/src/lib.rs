@@ -8,8 +8,9 @@ mod reconcile;
 
 use homeostat::Controller;
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
-use homeostat::k8s_openapi::api::core::v1::Service;
+use homeostat::k8s_openapi::api::core::v1::{Pod, Service};
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use homeostat::labels;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub use reconcile::reconcile;
 
 /// The name in logs, events, labels and field ownership.
 pub const OPERATOR: &str = "webapp-operator";
+
+/// What the labels of its children call it.
+const NAME: &str = "webapp";
 
 /// A web application: an image, how many of it, and the port it listens on.
 #[derive(CustomResource, Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -88,5 +92,9 @@ pub struct WebAppStatus {
 /// The controller, ready to be given to a manager.
 #[must_use]
 pub fn controller() -> Controller<WebApp> {
-    Controller::new(reconcile).named(OPERATOR).owns::<Deployment>().owns::<Service>()
+    Controller::new(reconcile)
+        .named(OPERATOR)
+        .owns::<Deployment>()
+        .owns::<Service>()
+        .watches::<Pod>(|pod| labels::instance(NAME, pod))
 }

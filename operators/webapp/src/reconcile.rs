@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
-use homeostat::{Change, Context, Outcome, Result, condition};
-use kube::ResourceExt;
+use homeostat::k8s_openapi::api::core::v1::Pod;
+use homeostat::pod::Trouble;
+use homeostat::{Context, Outcome, Result, condition, labels, pod};
 
 use crate::{WebApp, WebAppStatus, children};
 
@@ -19,27 +19,18 @@ pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome
     }
     let deployment = ctx.apply(children::deployment(&app)).await?;
     let service = ctx.apply(children::service(&app)).await?;
-    for (kind, change) in [("Deployment", deployment.change), ("Service", service.change)] {
-        match change {
-            Change::Created => ctx.event(
-                EventType::Normal,
-                "Created",
-                format!("created {kind} {}", app.name_any()),
-            ),
-            Change::Changed => ctx.event(
-                EventType::Normal,
-                "Corrected",
-                format!("{kind} {} is as declared again", app.name_any()),
-            ),
-            Change::Unchanged | Change::Deleted => {}
-        }
-    }
-    ctx.status(status(&app, &deployment.object)).await?;
+    ctx.announce(&deployment);
+    ctx.announce(&service);
+    let selector = labels::to_selector(&children::selector(&app));
+    let pods = ctx.list_labelled::<Pod>(&selector).await?;
+    let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
+    let status = status(&app, &deployment.object, stuck);
+    ctx.status(WebAppStatus { selector: Some(selector), ..status }).await?;
     Ok(Outcome::Done)
 }
 
 /// What the Deployment's status means for the WebApp.
-fn status(app: &WebApp, deployment: &Deployment) -> WebAppStatus {
+fn status(app: &WebApp, deployment: &Deployment, stuck: Option<Trouble>) -> WebAppStatus {
     let seen = deployment.status.clone().unwrap_or_default();
     // Counters of an older generation speak of Pods that are about to be replaced.
     let current = seen.observed_generation >= deployment.metadata.generation;
@@ -56,18 +47,12 @@ fn status(app: &WebApp, deployment: &Deployment) -> WebAppStatus {
             format!("{available} of {wanted} replicas are available"),
         )
     }];
-    if let Some(message) = trouble(&seen) {
+    if let Some(trouble) = stuck {
+        conditions.push(condition::degraded(trouble.reason, trouble.message));
+    } else if let Some(message) = trouble(&seen) {
         conditions.push(condition::degraded("DeploymentFailing", message));
     }
-    let selector: Vec<String> =
-        children::selector(app).into_iter().map(|(key, value)| format!("{key}={value}")).collect();
-    WebAppStatus {
-        available_replicas: available,
-        ready,
-        selector: Some(selector.join(",")),
-        conditions,
-        observed_generation: None,
-    }
+    WebAppStatus { available_replicas: available, ready, conditions, ..WebAppStatus::default() }
 }
 
 /// What the Deployment complains about.

@@ -97,13 +97,13 @@ async fn an_unknown_image_says_what_to_do() {
 #[tokio::test]
 async fn init_containers_share_volumes_with_the_rest() {
     let cluster = Cluster::start().await;
-    let mount = json!([{ "name": "work", "mountPath": "/work/shared" }]);
+    let mount = json!([{ "name": "work", "mountPath": "/data/shared" }]);
     let container = |name: &str, script: &str| json!({ "name": name, "image": "alpine", "command": ["sh", "-c", script], "volumeMounts": mount });
     let spec = json!({
         "restartPolicy": "Never",
         "volumes": [{ "name": "work", "emptyDir": {} }],
-        "initContainers": [container("first", "echo made > /work/shared/file")],
-        "containers": [container("main", "cat /work/shared/file")],
+        "initContainers": [container("first", "echo made > /data/shared/file")],
+        "containers": [container("main", "cat /data/shared/file")],
     });
     cluster.run("shared", spec).await;
     cluster.until("shared", |pod| pod["status"]["phase"] == "Succeeded").await;

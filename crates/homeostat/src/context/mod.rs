@@ -4,6 +4,7 @@
 //! the cache and wait until the cache has seen what this key wrote before. Reads of other kinds go
 //! to the API. A context never starts a watch.
 
+mod announce;
 mod apply;
 mod barrier;
 mod finalizer;

@@ -45,7 +45,7 @@ fn a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner() 
         assert_eq!(writes[0].change, Change::Created);
 
         cluster.patch::<Secret>("a", json!({ "data": { "value": "Mg==" } })).await;
-        cluster.until(&journal, |all| all.len() as u64 > quiet).await;
+        cluster.until_recorded(&journal, |all| all.len() as u64 > quiet).await;
         cluster.nothing_more().await;
         let child = cluster.api::<Secret>().get("a").await.unwrap();
         assert_eq!(child.data.unwrap()["value"].0, b"1");

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat::{Context, Controller, Env, Error, EventType, Outcome, Result};
-use homeostat_apiserver::{Server, ServerConfig};
-use jiff::Timestamp;
+use homeostat::{Context, Controller, Error, EventType, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -33,10 +31,7 @@ fn journal_of(seed: u64) -> String {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
-        let server = Server::new(ServerConfig::new(env.clone()));
-        let client = homeostat::kube::Client::new(server, "default");
-        let cluster = Cluster { client, env, namespace: "default".to_owned(), is_virtual: true };
+        let cluster = Cluster::embedded(seed).await;
         for index in 0..20 {
             cluster.create(&config(&format!("object-{index}"), "1")).await;
         }

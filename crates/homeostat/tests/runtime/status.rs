@@ -180,7 +180,7 @@ fn a_finalizer_holds_the_object_until_its_cleanup_has_run() {
         assert_eq!(api.get("a").await.unwrap().finalizers(), ["homeostat.dev/test"]);
         api.delete("a", &DeleteParams::default()).await.unwrap();
         cluster
-            .until(&journal, |all| endings(all).iter().any(|end| end == "failed: not yet"))
+            .until_recorded(&journal, |all| endings(all).iter().any(|end| end == "failed: not yet"))
             .await;
         assert!(api.get_opt("a").await.unwrap().is_some());
         cluster.nothing_more().await;

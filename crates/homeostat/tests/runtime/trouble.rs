@@ -110,7 +110,9 @@ fn a_request_without_an_answer_is_given_up_and_tried_again() {
         let limit = Duration::from_secs(2);
         let running = cluster.start(controller.request_timeout(limit)).await;
         let records = cluster
-            .until(&running.journal(), |all| all.iter().any(|r| r.result.to_string() == "done"))
+            .until_recorded(&running.journal(), |all| {
+                all.iter().any(|r| r.result.to_string() == "done")
+            })
             .await;
         assert_eq!(endings(&records)[0], "failed: the API did not answer within 2s");
         cluster.api::<Secret>().get("a").await.unwrap();
@@ -127,13 +129,13 @@ fn a_series_of_events_goes_on_after_its_event_was_deleted() {
         cluster.create(&config("a", "1")).await;
         let running = cluster.start(Controller::new(tell)).await;
         cluster.runs(&running.journal(), 1).await;
-        cluster.nothing_more_at_once().await;
+        cluster.quiet().await;
         let first = events(&cluster, "Told").await.remove(0);
         let api = cluster.api::<Event>();
         api.delete(&first.name_any(), &DeleteParams::default()).await.unwrap();
         cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
         cluster.runs(&running.journal(), 2).await;
-        cluster.nothing_more_at_once().await;
+        cluster.quiet().await;
         let again = events(&cluster, "Told").await;
         assert_eq!(again.len(), 1);
         assert_eq!(again[0].series.as_ref().map(|series| series.count), Some(2));
@@ -193,7 +195,7 @@ fn a_primary_that_does_not_fit_its_type_is_reported_once() {
             api.patch("odd", &Default::default(), &patch).await.unwrap();
             cluster.runs(&journal, before + 1).await;
         }
-        cluster.nothing_more_at_once().await;
+        cluster.quiet().await;
         let said = events(&cluster, "DecodeFailed").await;
         assert_eq!((said.len(), said[0].series.is_some()), (1, false));
         assert_eq!(said[0].type_.as_deref(), Some("Warning"));
@@ -201,7 +203,7 @@ fn a_primary_that_does_not_fit_its_type_is_reported_once() {
 
         let patch = homeostat::kube::api::Patch::Merge(json!({ "spec": { "minAvailable": 1 } }));
         api.patch("odd", &Default::default(), &patch).await.unwrap();
-        cluster.until(&journal, |all| endings(all).contains(&"done".to_owned())).await;
+        cluster.until_recorded(&journal, |all| endings(all).contains(&"done".to_owned())).await;
     });
 }
 
