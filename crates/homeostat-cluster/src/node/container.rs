@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container as ContainerSpec, LifecycleHandler, Pod};
 
-use super::configuration::{self, Problem, Sources};
+use super::configuration::{self, Problem};
 use super::host::Host;
 use super::image::{self, StopSignal};
 use super::logs::{self, Log, Options};
 use super::machine::{Notice, StartFailure};
 use super::process::{Container, StartError};
 use super::sandbox::{Mount, Program, Spec, Tier};
+use super::volumes::{Current, Volumes};
 
 const TERMINATION_MESSAGE: &str = "/dev/termination-log";
 const LONGEST_MESSAGE: usize = 4096;
@@ -28,6 +30,8 @@ pub(super) struct Running {
     pub(super) process: Container,
     pub(super) log: Log,
     pub(super) stop_signal: StopSignal,
+    /// When a token in its volumes is to be renewed.
+    pub(super) renewal: Option<Timestamp>,
     directory: PathBuf,
 }
 
@@ -38,6 +42,7 @@ pub(super) async fn start(
     spec: &ContainerSpec,
     attempt: i32,
     ip: Ipv4Addr,
+    volumes: &Volumes,
 ) -> Result<Running, StartFailure> {
     let reference = spec.image.as_deref().unwrap_or_default();
     let image =
@@ -49,9 +54,9 @@ pub(super) async fn start(
     let directory = root.join("containers").join(&spec.name);
     let place = host.place(ip);
     let configured = |problem: Problem| StartFailure::Configuration(problem.0);
-    let sources = Sources::gather(&host.client, pod).await.map_err(configured)?;
-    let volumes =
-        configuration::volumes(&root.join("volumes"), pod, &sources, &place).map_err(configured)?;
+    let unmounted = |problem: Problem| StartFailure::Volume(problem.0);
+    let Current { sources, paths: volumes, renewal } =
+        volumes.update(host, pod, ip).await.map_err(unmounted)?;
     let env =
         configuration::environment(pod, spec, &image, &sources, &place).map_err(configured)?;
     let failed = |error: std::io::Error| StartFailure::Sandbox(error.to_string());
@@ -124,7 +129,7 @@ pub(super) async fn start(
     });
     let id = format!("homeostat://{}", host.env.uid().replace('-', ""));
     let stop_signal = image.stop_signal;
-    Ok(Running { id, process: started.container, log, stop_signal, directory })
+    Ok(Running { id, process: started.container, log, stop_signal, renewal, directory })
 }
 
 /// Sorted variables, and in the raw tier where the volumes really are.
@@ -244,12 +249,4 @@ impl Running {
     pub(super) async fn kill(&self) {
         self.process.signal(SIGKILL).await;
     }
-}
-
-/// Writes the files of Secrets, ConfigMaps and the downward API again where they changed.
-pub(super) async fn refresh(host: &Host, pod: &Pod, ip: Ipv4Addr) -> Result<(), Problem> {
-    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
-    let root = host.data.join("pods").join(uid).join("volumes");
-    let sources = Sources::gather(&host.client, pod).await?;
-    configuration::volumes(&root, pod, &sources, &host.place(ip)).map(drop)
 }

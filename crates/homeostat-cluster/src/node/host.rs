@@ -9,6 +9,7 @@ use homeostat::event::{EventType, Recorder};
 use homeostat_env::Env;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::Resource;
+use tokio_util::sync::CancellationToken;
 
 use super::address::Addresses;
 use super::configuration::Place;
@@ -29,6 +30,8 @@ pub(crate) struct Host {
     pub(crate) capacity: Capacity,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) directory: Directory,
+    /// Set when the agent stops: from then on nobody waits for the API.
+    pub(crate) stopping: CancellationToken,
 }
 
 impl fmt::Debug for Host {
@@ -57,7 +60,8 @@ impl Host {
         addresses: Addresses,
     ) -> Self {
         let (addresses, directory) = (Mutex::new(addresses), Directory::default());
-        Self { node, client, env, helper, recorder, data, capacity, addresses, directory }
+        let stopping = CancellationToken::new();
+        Self { node, client, env, helper, recorder, data, capacity, addresses, directory, stopping }
     }
 
     /// The node's own address.

@@ -13,7 +13,9 @@ pub mod address;
 mod agent;
 pub mod configuration;
 mod container;
+mod data;
 mod directory;
+mod follower;
 mod host;
 pub mod image;
 pub mod logs;
@@ -25,6 +27,7 @@ mod proxy;
 mod registration;
 pub mod sandbox;
 mod serve;
+mod volumes;
 mod worker;
 
 pub use agent::{Agent, AgentConfig, AgentError, RunningAgent};

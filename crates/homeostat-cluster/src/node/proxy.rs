@@ -1,9 +1,12 @@
 //! Answers on every Service's address and carries the bytes to a ready Pod.
 
 use std::collections::BTreeMap;
+use std::io::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat_env::Env;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Resource;
@@ -15,6 +18,12 @@ use super::host::Host;
 
 /// The label that ties an EndpointSlice to its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// How long to wait before an address is tried again: at first, and at most.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// How long to wait after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where a Service's port leads.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,8 +115,8 @@ impl Drop for Door {
 
 impl Proxy {
     /// Opens, changes and closes doors until they are `routes`. An address that cannot be had is
-    /// an event on its Service, and is tried again with the next change.
-    pub(super) async fn sync(&mut self, host: &Host, routes: BTreeMap<SocketAddr, Route>) {
+    /// an event on its Service, and is tried again later.
+    pub(super) fn sync(&mut self, host: &Arc<Host>, routes: BTreeMap<SocketAddr, Route>) {
         self.doors.retain(|address, _| routes.contains_key(address));
         for (address, route) in routes {
             if let Some(door) = self.doors.get(&address) {
@@ -118,33 +127,51 @@ impl Proxy {
                 });
                 continue;
             }
-            match TcpListener::bind(address).await {
-                Ok(listener) => {
-                    let (backends, receiver) = watch::channel(route.backends);
-                    let task = tokio::spawn(serve(listener, receiver));
-                    self.doors.insert(address, Door { backends, task });
-                }
-                Err(error) => {
-                    let words = format!(
-                        "{address} cannot be answered on this host: {error}; choose another port, \
-                         or stop the program that listens there"
-                    );
-                    host.warn(route.service, "AddressUnavailable", words);
-                }
-            }
+            let (backends, receiver) = watch::channel(route.backends);
+            let task = tokio::spawn(open(host.clone(), address, route.service, receiver));
+            self.doors.insert(address, Door { backends, task });
         }
     }
 }
 
-async fn serve(listener: TcpListener, backends: watch::Receiver<Vec<SocketAddr>>) {
+async fn open(
+    host: Arc<Host>,
+    address: SocketAddr,
+    service: ObjectReference,
+    backends: watch::Receiver<Vec<SocketAddr>>,
+) {
+    let refused = |error: &Error| {
+        let words = format!(
+            "{address} cannot be answered on this host: {error}; choose another port, or stop the \
+             program that listens there"
+        );
+        host.warn(service.clone(), "AddressUnavailable", words);
+    };
+    let listener = listen(&host.env, address, refused).await;
+    serve(&host.env, listener, backends).await;
+}
+
+/// Takes the address as soon as it can be had.
+async fn listen(env: &Env, address: SocketAddr, mut refused: impl FnMut(&Error)) -> TcpListener {
+    let mut delay = FIRST_DELAY;
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) => refused(&error),
+        }
+        env.sleep(delay).await;
+        delay = (delay * 2).min(LONGEST_DELAY);
+    }
+}
+
+async fn serve(env: &Env, listener: TcpListener, backends: watch::Receiver<Vec<SocketAddr>>) {
     let mut connections = JoinSet::new();
     let mut turn = 0_usize;
     loop {
         tokio::select! {
             biased;
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept() => {
-                let Ok((client, _)) = accepted else { continue };
+            client = accept(env, &listener) => {
                 turn = turn.wrapping_add(1);
                 let mut choice = backends.borrow().clone();
                 let first = turn % choice.len().max(1);
@@ -152,6 +179,17 @@ async fn serve(listener: TcpListener, backends: watch::Receiver<Vec<SocketAddr>>
                 connections.spawn(relay(client, choice));
             }
         }
+    }
+}
+
+/// The next client. Out of descriptors, say, it waits a while for some to be given back.
+async fn accept(env: &Env, listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => return client,
+            Err(error) => tracing::warn!(%error, "a connection to a Service was not accepted"),
+        }
+        env.sleep(PAUSE).await;
     }
 }
 
@@ -194,5 +232,21 @@ mod tests {
         let route = &found[&"127.96.0.1:80".parse().unwrap()];
         assert_eq!(route.backends, ["127.64.0.1:8080".parse().unwrap()]);
         assert!(routes(&services, &[slice(false, &ports)]).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_that_is_taken_is_tried_again_until_it_is_free() {
+        let env = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH);
+        let mut taken = Some(std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let address = taken.as_ref().unwrap().local_addr().unwrap();
+        let (began, mut refusals) = (env.instant(), 0);
+        let listener = listen(&env, address, |_| {
+            refusals += 1;
+            if refusals == 3 {
+                taken = None;
+            }
+        });
+        assert_eq!(listener.await.local_addr().unwrap(), address);
+        assert_eq!((env.instant() - began).as_secs(), 1 + 2 + 4);
     }
 }

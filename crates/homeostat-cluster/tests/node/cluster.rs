@@ -47,9 +47,14 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
+        Self::start_through(|server| kube::Client::new(server, "default")).await
+    }
+
+    /// With an agent, and a client, that reach the server in the way given.
+    pub(crate) async fn start_through(way: impl FnOnce(Server) -> kube::Client) -> Self {
         let env = Env::system();
         let server = Server::new(ServerConfig::new(env.clone()));
-        let client = kube::Client::new(server.clone(), "default");
+        let client = way(server.clone());
         let mut config = AgentConfig::new(client.clone(), env.clone());
         config.helper = Some(env!("CARGO_BIN_EXE_homeostat-sandbox").into());
         config.node = Some("the-node".into());
@@ -163,6 +168,24 @@ impl Cluster {
             }
         };
         self.env.timeout(LIMIT, waiting).await.unwrap();
+    }
+
+    /// Waits for an event about an object of that name.
+    pub(crate) async fn until_event(&self, name: &str, reason: &str) -> Value {
+        let waiting = async {
+            loop {
+                let events = self.call("GET", "/api/v1/namespaces/default/events", None).await;
+                let events = events.unwrap()["items"].as_array().cloned().unwrap();
+                let wanted = |event: &Value| {
+                    event["involvedObject"]["name"] == name && event["reason"] == reason
+                };
+                if let Some(event) = events.into_iter().find(wanted) {
+                    return event;
+                }
+                self.env.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        self.env.timeout(LIMIT, waiting).await.unwrap()
     }
 
     /// The body of `GET /` there; `None` when nobody answers.

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod network;
+mod trouble;
 
 use cluster::Cluster;
 use serde_json::{Value, json};
@@ -50,11 +51,9 @@ async fn secrets_and_config_maps_are_environment_and_files() {
         }],
     });
     cluster.run("configured", spec).await;
-    let waiting = |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
-    let pod = cluster
-        .until("configured", |pod| waiting(pod)["reason"] == "CreateContainerConfigError")
-        .await;
-    assert_eq!(waiting(&pod)["message"], "configmap \"m\" not found");
+    let event = cluster.until_event("configured", "FailedMount").await;
+    let words = "MountVolume.SetUp failed for volume \"conf\" : configmap \"m\" not found";
+    assert_eq!(event["message"], words);
     // The missing piece arrives, and the Pod goes on at once.
     cluster
         .create(

@@ -6,19 +6,20 @@
 mod downward;
 mod environment;
 mod files;
+mod token;
 mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{
-    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, ServiceAccount,
-};
-use kube::api::{Api, PostParams};
+use homeostat_env::Env;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
+use kube::api::Api;
 
 pub(crate) use environment::hostname;
 pub use environment::{Place, command, environment};
+pub use token::Tokens;
+use token::Wanted;
 pub use volume::{mounts, volumes};
 
 /// Something that is missing or wrong in a container's configuration, for `kubectl describe`.
@@ -32,7 +33,8 @@ pub struct Sources {
     secrets: BTreeMap<String, Secret>,
     config_maps: BTreeMap<String, ConfigMap>,
     claims: BTreeMap<String, PathBuf>,
-    token: Option<String>,
+    /// Each token that a volume asks for, or why there is none.
+    tokens: BTreeMap<Wanted, Result<String, String>>,
 }
 
 /// Names of the objects a Pod refers to.
@@ -41,7 +43,7 @@ struct References {
     secrets: BTreeSet<String>,
     config_maps: BTreeSet<String>,
     claims: BTreeSet<String>,
-    token: bool,
+    tokens: BTreeSet<Wanted>,
 }
 
 impl Sources {
@@ -50,7 +52,12 @@ impl Sources {
     ///
     /// # Errors
     /// When the API cannot be read, or a claim has no volume on this host.
-    pub async fn gather(client: &kube::Client, pod: &Pod) -> Result<Self, Problem> {
+    pub async fn gather(
+        client: &kube::Client,
+        env: &Env,
+        pod: &Pod,
+        tokens: &mut Tokens,
+    ) -> Result<Self, Problem> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
         let names = References::of(pod);
         let mut sources = Self::default();
@@ -68,9 +75,9 @@ impl Sources {
             let path = claimed(client, namespace, &name).await?;
             sources.claims.insert(name, path);
         }
-        if names.token {
-            let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
-            sources.token = token(client, namespace, account.unwrap_or("default")).await;
+        for wanted in names.tokens {
+            let token = tokens.get(client, env, pod, &wanted).await;
+            sources.tokens.insert(wanted, token);
         }
         Ok(sources)
     }
@@ -123,7 +130,7 @@ impl References {
             for source in projected {
                 names.secrets.extend(source.secret.iter().map(|one| one.name.clone()));
                 names.config_maps.extend(source.config_map.iter().map(|one| one.name.clone()));
-                names.token |= source.service_account_token.is_some();
+                names.tokens.extend(source.service_account_token.iter().map(Wanted::by));
             }
         }
         names
@@ -152,19 +159,4 @@ async fn claimed(client: &kube::Client, namespace: &str, name: &str) -> Result<P
             "persistentvolume {volume:?} is neither hostPath nor local: this node has no other sort"
         ))
     })
-}
-
-/// A token for the API; none where the server issues none.
-async fn token(client: &kube::Client, namespace: &str, account: &str) -> Option<String> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let request =
-        TokenRequest { spec: Some(TokenRequestSpec::default()), ..TokenRequest::default() };
-    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
-    match answer {
-        Ok(answer) => answer.status.and_then(|status| status.token),
-        Err(error) => {
-            tracing::warn!(namespace, account, %error, "no service account token");
-            None
-        }
-    }
 }

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::environment::{Place, Variables};
 use super::files::{Files, publish};
+use super::token::Wanted;
 use super::{Problem, Sources, downward};
 use crate::node::image::Image;
 use crate::node::sandbox::Mount;
@@ -32,7 +33,9 @@ pub fn volumes(
     let group = spec.security_context.as_ref().and_then(|context| context.fs_group);
     let mut all = BTreeMap::new();
     for volume in spec.volumes.iter().flatten() {
-        let path = one(root, pod, volume, sources, place)?;
+        let path = one(root, pod, volume, sources, place).map_err(|Problem(why)| {
+            Problem(format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name))
+        })?;
         if let Some(group) = group.and_then(|group| u32::try_from(group).ok())
             && volume.host_path.is_none()
         {
@@ -52,7 +55,7 @@ fn one(
     place: &Place,
 ) -> Result<PathBuf, Problem> {
     let path = root.join(&volume.name);
-    let failed = |error: std::io::Error| Problem(format!("volume {:?}: {error}", volume.name));
+    let failed = |error: std::io::Error| Problem(error.to_string());
     if let Some(claim) = &volume.persistent_volume_claim {
         let path = sources.claims.get(&claim.claim_name).cloned();
         let missing = || Problem(format!("persistentvolumeclaim {:?} not found", claim.claim_name));
@@ -88,10 +91,9 @@ fn one(
             into.projection(source)?;
         }
     } else {
-        return Err(Problem(format!(
-            "volume {:?} is of a sort that this node does not have; use emptyDir, hostPath, \
-             secret, configMap, downwardAPI, projected or persistentVolumeClaim",
-            volume.name
+        return Err(Problem(String::from(
+            "this node has no volumes of that sort; use emptyDir, hostPath, secret, configMap, \
+             downwardAPI, projected or persistentVolumeClaim",
         )));
     }
     publish(&path, &files).map_err(failed)?;
@@ -209,9 +211,11 @@ impl Collector<'_> {
         if let Some(downward) = &source.downward_api {
             self.downward(downward.items.iter().flatten())?;
         }
-        if let (Some(at), Some(token)) = (&source.service_account_token, &self.sources.token) {
-            let content = token.clone().into_bytes();
-            self.put(&at.path, content, None);
+        if let Some(at) = &source.service_account_token
+            && let Some(token) = self.sources.tokens.get(&Wanted::by(at))
+        {
+            let token = token.clone().map_err(Problem)?;
+            self.put(&at.path, token.into_bytes(), None);
         }
         Ok(())
     }

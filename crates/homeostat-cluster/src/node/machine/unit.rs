@@ -10,6 +10,8 @@ use super::{Action, Notice};
 
 const FIRST_DELAY: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(300);
+const FIRST_MOUNT_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_MOUNT_DELAY: Duration = Duration::from_secs(122);
 /// A run of this length makes earlier crashes forgotten.
 const STABLE: Duration = Duration::from_secs(600);
 /// How long `ErrImagePull` is shown before it becomes `ImagePullBackOff`.
@@ -49,6 +51,8 @@ impl Policy {
 pub enum StartFailure {
     /// The image is not there.
     Image(String),
+    /// A volume could not be made.
+    Volume(String),
     /// Something that its configuration names is missing.
     Configuration(String),
     /// The sandbox could not be made.
@@ -96,13 +100,16 @@ pub(super) struct Unit {
     runs: i32,
     crashes: u32,
     pulls: u32,
+    /// How often in a row its volumes could not be made.
+    unmounted: u32,
 }
 
 impl Unit {
     pub(super) fn new(spec: Container, role: Role) -> Self {
         let state = State::Waiting { reason: "", message: None, until: None };
         let probes = Probes::of(&spec);
-        Self { spec, role, state, last: None, probes, runs: 0, crashes: 0, pulls: 0 }
+        let (runs, crashes, pulls, unmounted) = (0, 0, 0, 0);
+        Self { spec, role, state, last: None, probes, runs, crashes, pulls, unmounted }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -227,6 +234,7 @@ impl Unit {
     pub(super) fn started(&mut self, id: String, now: Timestamp) {
         self.runs += 1;
         self.pulls = 0;
+        self.unmounted = 0;
         self.probes = Probes::of(&self.spec);
         self.state = State::Running { id, since: now, stopping: None };
     }
@@ -242,6 +250,13 @@ impl Unit {
                 let (code, reason, message, id) = (128, "StartError", Some(message), None);
                 self.state = State::Ended(End { code, reason, message, id, began, ended });
                 return vec![event];
+            }
+            StartFailure::Volume(message) => {
+                let delay = FIRST_MOUNT_DELAY * 2_u32.saturating_pow(self.unmounted.min(16));
+                self.unmounted += 1;
+                let until = soon(delay.min(LONGEST_MOUNT_DELAY));
+                self.state = State::Waiting { reason: "", message: None, until };
+                return vec![warning("FailedMount", message)];
             }
             StartFailure::Image(message) => {
                 self.pulls += 1;
@@ -287,9 +302,13 @@ impl Unit {
 
     /// Tries again at once where a missing piece of configuration was waited for.
     pub(super) fn poke(&mut self, now: Timestamp) {
-        if let State::Waiting { reason: "CreateContainerConfigError", until, .. } = &mut self.state
+        if let State::Waiting {
+            reason: "CreateContainerConfigError" | "",
+            until: Some(until),
+            ..
+        } = &mut self.state
         {
-            *until = Some(now);
+            *until = now;
         }
     }
 }

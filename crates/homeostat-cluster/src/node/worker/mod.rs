@@ -1,29 +1,32 @@
 //! One task per Pod: tells the machine what happens and does what it says.
 
+mod refresh;
+mod report;
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container as ContainerSpec, Pod};
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::container::{self, Running};
-use super::directory::Present;
-use super::host::Host;
-use super::machine::{Action, Machine, Notice, ProbeKind, StartFailure};
-use super::prober::Prober;
-
-/// How long to wait before a status is sent again that the API did not take.
-const RETRY: Duration = Duration::from_secs(1);
+use crate::node::configuration::Problem;
+use crate::node::container::{self, Running};
+use crate::node::directory::Present;
+use crate::node::host::Host;
+use crate::node::machine::{Action, Machine, Notice, ProbeKind, StartFailure};
+use crate::node::prober::Prober;
+use crate::node::volumes::Volumes;
+use refresh::Refresh;
 
 /// What a Pod's task is told.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(in crate::node) enum Message {
     /// The object is new or changed.
     Pod(Box<Pod>),
     /// The object is gone: end everything now.
@@ -36,9 +39,11 @@ pub(super) enum Message {
     Exited { name: String, code: i32, words: Option<String> },
     /// A probe was answered.
     Probed { name: String, attempt: i32, kind: ProbeKind, answer: Result<(), String> },
+    /// The volumes were brought up to date; when a token in them is to be renewed.
+    Refreshed(Result<Option<Timestamp>, Problem>),
 }
 
-pub(super) struct Worker {
+pub(in crate::node) struct Worker {
     host: Arc<Host>,
     machine: Machine,
     ip: Ipv4Addr,
@@ -47,6 +52,8 @@ pub(super) struct Worker {
     sender: mpsc::Sender<Message>,
     running: BTreeMap<String, Live>,
     tasks: JoinSet<()>,
+    volumes: Arc<Volumes>,
+    refresh: Refresh,
     reported: Value,
     retry: Option<Instant>,
     gone: bool,
@@ -62,7 +69,7 @@ struct Live {
 
 impl Worker {
     /// Starts the task of a Pod; it ends when the Pod is gone from the API and from the host.
-    pub(super) fn spawn(
+    pub(in crate::node) fn spawn(
         host: Arc<Host>,
         pod: Pod,
         tasks: &mut JoinSet<()>,
@@ -82,6 +89,8 @@ impl Worker {
                 sender: worker_sender,
                 running: BTreeMap::new(),
                 tasks: JoinSet::new(),
+                volumes: Arc::default(),
+                refresh: Refresh::default(),
                 reported: Value::Null,
                 retry: None,
                 gone: false,
@@ -100,10 +109,12 @@ impl Worker {
             let release = actions.contains(&Action::Release);
             self.perform(actions);
             self.report().await;
-            if release && self.release().await {
+            if release {
+                self.release().await;
                 break;
             }
             self.wait().await;
+            self.refresh_when_due();
         }
         self.clean_up().await;
     }
@@ -111,7 +122,8 @@ impl Worker {
     /// Waits for the next message or the next time something is due.
     async fn wait(&mut self) {
         let env = self.host.env.clone();
-        let due = self.machine.wake().map(|wake| {
+        let wake = self.machine.wake().into_iter().chain(self.refresh.due()).min();
+        let due = wake.map(|wake| {
             let wait = wake.duration_since(env.now());
             env.instant() + Duration::try_from(wait).unwrap_or_default()
         });
@@ -146,8 +158,10 @@ impl Worker {
             }
             Message::Started { name, attempt, outcome: Ok(running) } => {
                 self.machine.started(&name, running.id.clone(), now);
+                self.refresh.by(running.renewal);
                 self.adopt(name, attempt, running);
             }
+            Message::Refreshed(outcome) => self.refreshed(outcome),
             Message::Started { name, outcome: Err(failure), .. } => {
                 let actions = self.machine.refused(&name, failure, now);
                 self.perform(actions);
@@ -187,9 +201,9 @@ impl Worker {
     fn start(&mut self, name: String, attempt: i32) {
         let Some(spec) = self.spec(&name) else { return };
         let (host, pod, ip) = (self.host.clone(), self.machine.pod().clone(), self.ip);
-        let sender = self.sender.clone();
+        let (sender, volumes) = (self.sender.clone(), self.volumes.clone());
         self.tasks.spawn(async move {
-            let outcome = container::start(&host, &pod, &spec, attempt, ip).await;
+            let outcome = container::start(&host, &pod, &spec, attempt, ip, &volumes).await;
             // Nobody to tell means that the Pod is gone; the handle ends the container.
             let _ = sender.send(Message::Started { name, attempt, outcome }).await;
         });
@@ -237,19 +251,6 @@ impl Worker {
         self.tasks.spawn(async move { running.stop(&host, &spec, ip, grace).await });
     }
 
-    /// Brings the files of Secrets and ConfigMaps up to date in running containers.
-    fn refresh_volumes(&mut self) {
-        if self.running.is_empty() {
-            return;
-        }
-        let (host, pod, ip) = (self.host.clone(), self.machine.pod().clone(), self.ip);
-        self.tasks.spawn(async move {
-            if let Err(problem) = container::refresh(&host, &pod, ip).await {
-                tracing::warn!(%problem, "a volume could not be brought up to date");
-            }
-        });
-    }
-
     fn names(&self) -> (String, String, String) {
         let meta = &self.machine.pod().metadata;
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
@@ -261,63 +262,6 @@ impl Worker {
         let (namespace, name, uid) = self.names();
         let present = Present { uid, ip: self.ip, containers: BTreeMap::new() };
         self.host.directory.show(&namespace, &name, present);
-    }
-
-    fn api(&self) -> Api<Pod> {
-        Api::namespaced(self.host.client.clone(), &self.names().0)
-    }
-
-    /// Sends the status if it is not what was sent last.
-    async fn report(&mut self) {
-        self.retry = None;
-        let ip = self.ip.to_string();
-        let host_ip = Host::ip().to_string();
-        let status = self.machine.status(Some(&ip), &host_ip, self.host.env.now());
-        let Ok(mut status) = serde_json::to_value(status) else { return };
-        if status == self.reported {
-            return;
-        }
-        let sent = status.clone();
-        // A merge patch takes away only what it names.
-        if let Some(fields) = status.as_object_mut() {
-            for field in ["reason", "message"] {
-                fields.entry(field).or_insert(Value::Null);
-            }
-        }
-        let (_, name, uid) = self.names();
-        let patch = json!({ "metadata": { "uid": uid }, "status": status });
-        match self.api().patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Ok(_) => self.reported = sent,
-            Err(kube::Error::Api(refusal)) if refusal.code == 404 || refusal.code == 409 => {
-                // Deleted, or another Pod of the same name: the watch will say so.
-                self.reported = sent;
-            }
-            Err(error) => {
-                tracing::warn!(pod = name, %error, "the status could not be written");
-                self.retry = Some(self.host.env.instant() + RETRY);
-            }
-        }
-    }
-
-    /// Removes the Pod from the API; whether it is gone.
-    async fn release(&mut self) -> bool {
-        let (_, name, uid) = self.names();
-        let params = DeleteParams {
-            grace_period_seconds: Some(0),
-            preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
-            ..DeleteParams::default()
-        };
-        loop {
-            match self.api().delete(&name, &params).await {
-                // With a finalizer it stays a while; nothing of it runs, and the watch tells its end.
-                Ok(_) => return true,
-                Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => return true,
-                Err(error) => {
-                    tracing::warn!(pod = name, %error, "the Pod could not be removed");
-                    self.host.env.sleep(RETRY).await;
-                }
-            }
-        }
     }
 
     async fn clean_up(mut self) {
@@ -341,6 +285,6 @@ impl Worker {
     }
 }
 
-fn addresses(host: &Host) -> std::sync::MutexGuard<'_, super::address::Addresses> {
+fn addresses(host: &Host) -> std::sync::MutexGuard<'_, crate::node::address::Addresses> {
     host.addresses.lock().unwrap_or_else(PoisonError::into_inner)
 }

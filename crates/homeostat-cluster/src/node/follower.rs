@@ -1,0 +1,167 @@
+//! Follows the Pods of the node and keeps one worker for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use homeostat::cache::{Caches, Delta, Informer, Scope};
+use homeostat::{Key, Kind};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::host::Host;
+use super::proxy::{self, Proxy};
+use super::worker::{Message, Worker};
+
+enum Change {
+    Pod(Delta),
+    /// A Secret or ConfigMap of that namespace.
+    Configuration(Option<Arc<str>>),
+    /// A Service or an EndpointSlice.
+    Network,
+}
+
+pub(super) struct Follower {
+    host: Arc<Host>,
+    changes: mpsc::UnboundedReceiver<Change>,
+    services: Informer,
+    slices: Informer,
+    /// Held so that they go on.
+    _others: Vec<Informer>,
+    proxy: Proxy,
+    workers: BTreeMap<String, (Key, mpsc::Sender<Message>)>,
+    tasks: JoinSet<()>,
+    /// Uids of Pods that ended here and are still in the API.
+    finished: BTreeSet<String>,
+}
+
+impl Follower {
+    pub(super) fn new(host: Arc<Host>, caches: &Caches) -> Self {
+        let (sender, changes) = mpsc::unbounded_channel();
+        let follow = |kind: Kind, change: fn(&Delta) -> Change| {
+            let informer = caches.informer(kind, Scope::default());
+            let sender = sender.clone();
+            informer.on_event(move |delta| {
+                // The follower is gone only when the agent stops.
+                let _ = sender.send(change(delta));
+            });
+            informer.start();
+            informer
+        };
+        let configuration: fn(&Delta) -> Change =
+            |delta| Change::Configuration(delta.key().namespace.clone());
+        let services = follow(Kind::of::<Service>(), |_| Change::Network);
+        let slices = follow(Kind::of::<EndpointSlice>(), |_| Change::Network);
+        let others = vec![
+            follow(Kind::of::<Pod>(), |delta| Change::Pod(delta.clone())),
+            follow(Kind::of::<Secret>(), configuration),
+            follow(Kind::of::<ConfigMap>(), configuration),
+        ];
+        Self {
+            host,
+            changes,
+            services,
+            slices,
+            _others: others,
+            proxy: Proxy::default(),
+            workers: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            finished: BTreeSet::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        loop {
+            let first = tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                Some(_) = self.tasks.join_next() => { self.bury(); continue; }
+                change = self.changes.recv() => change,
+            };
+            let Some(first) = first else { break };
+            let mut network = false;
+            let mut configuration = BTreeSet::new();
+            let mut next = Some(first);
+            // Many changes at once are one change of the routes.
+            while let Some(change) = next {
+                match change {
+                    Change::Pod(delta) => self.pod(&delta).await,
+                    Change::Configuration(namespace) => drop(configuration.insert(namespace)),
+                    Change::Network => network = true,
+                }
+                next = self.changes.try_recv().ok();
+            }
+            for (key, worker) in self.workers.values() {
+                if configuration.contains(&key.namespace) {
+                    // A full mailbox will look at its configuration anyway, a closed one never again.
+                    let _ = worker.try_send(Message::Poke);
+                }
+            }
+            if network {
+                let routes = proxy::routes(&self.services.list(None), &self.slices.list(None));
+                self.proxy.sync(&self.host, routes);
+            }
+        }
+        for (_, worker) in self.workers.values() {
+            let _ = worker.send(Message::Gone).await;
+        }
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    /// Notes which workers have ended.
+    fn bury(&mut self) {
+        let ended: Vec<String> = self
+            .workers
+            .iter()
+            .filter(|(_, (_, worker))| worker.is_closed())
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        for uid in ended {
+            self.workers.remove(&uid);
+            self.finished.insert(uid);
+        }
+    }
+
+    async fn pod(&mut self, delta: &Delta) {
+        if let Some(old) = &delta.old {
+            let replaced = delta.new.as_ref().is_none_or(|new| new.header.uid != old.header.uid);
+            if replaced {
+                self.gone(&old.header.uid).await;
+            }
+        }
+        let Some(new) = &delta.new else { return };
+        let pod = match new.decode::<Pod>() {
+            Ok(pod) => Pod::clone(&pod),
+            Err(error) => {
+                tracing::warn!(pod = %delta.key(), %error, "a Pod that cannot be read is not run");
+                return;
+            }
+        };
+        let mine =
+            pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&self.host.node);
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        if !mine || self.finished.contains(&uid) {
+            return;
+        }
+        if let Some((_, worker)) = self.workers.get(&uid) {
+            // A closed mailbox belongs to a worker that is ending.
+            let _ = worker.send(Message::Pod(Box::new(pod))).await;
+            return;
+        }
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Succeeded" | "Failed")) {
+            return;
+        }
+        let worker = Worker::spawn(self.host.clone(), pod, &mut self.tasks);
+        self.workers.insert(uid, (delta.key().clone(), worker));
+    }
+
+    async fn gone(&mut self, uid: &str) {
+        self.finished.remove(uid);
+        if let Some((_, worker)) = self.workers.remove(uid) {
+            // Closed means that it has ended by itself.
+            let _ = worker.send(Message::Gone).await;
+        }
+    }
+}
