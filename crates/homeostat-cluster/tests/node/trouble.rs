@@ -140,12 +140,12 @@ async fn a_projected_token_is_waited_for_bound_to_the_pod_and_renewed() {
 #[tokio::test]
 async fn a_service_answers_as_soon_as_its_address_is_free() {
     let cluster = Cluster::start().await;
-    let ip = format!("127.97.{}.{}", 1 + std::process::id() % 250, std::process::id() / 250 % 250);
-    let taken = std::net::TcpListener::bind((ip.as_str(), 8000)).unwrap();
+    let ip = format!("127.96.{}.{}", 1 + std::process::id() % 250, std::process::id() / 250 % 250);
+    let taken = std::net::TcpListener::bind((ip.as_str(), 8001)).unwrap();
     let container = json!({ "name": "main", "image": "homeostat.dev/hello:1" });
     cluster.run("web", json!({ "containers": [container] })).await;
     let pod = cluster.until("web", |pod| cluster::condition(pod, "Ready") == "True").await;
-    let spec = json!({ "clusterIP": ip, "clusterIPs": [ip], "ports": [{ "port": 8000, "targetPort": 8080 }] });
+    let spec = json!({ "clusterIP": ip, "clusterIPs": [ip], "ports": [{ "port": 8001, "targetPort": 8080 }] });
     cluster.create("services", json!({ "metadata": { "name": "web" }, "spec": spec })).await;
     let endpoint =
         json!({ "addresses": [pod["status"]["podIP"]], "conditions": { "ready": true } });
@@ -159,7 +159,7 @@ async fn a_service_answers_as_soon_as_its_address_is_free() {
     drop(taken);
     let answered = async {
         loop {
-            if let Some(said) = cluster.http(&format!("{ip}:8000")).await {
+            if let Some(said) = cluster.http(&format!("{ip}:8001")).await {
                 return said;
             }
             cluster.env.sleep(Duration::from_millis(20)).await;
