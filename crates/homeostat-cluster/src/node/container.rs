@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Container as ContainerSpec, LifecycleHandler, P
 use super::configuration::{self, Problem};
 use super::host::Host;
 use super::image::{self, StopSignal};
-use super::logs::{self, Log, Options};
+use super::logs::{self, Limits, Log, Options};
 use super::machine::{Notice, StartFailure};
 use super::process::{Container, StartError};
 use super::sandbox::{Mount, Program, Spec, Tier};
@@ -104,7 +104,8 @@ pub(super) async fn start(
             group,
         },
     };
-    let log = Log::create(directory.join(format!("{attempt}.log"))).await.map_err(failed)?;
+    let log = Log::create(directory.join(attempt.to_string()), Limits::default()).await;
+    let log = log.map_err(failed)?;
     note("Created", format!("Created container: {}", spec.name));
     let started = host.helper.start(sandbox).await.map_err(|error| match error {
         StartError::Sandbox(message) => StartFailure::Sandbox(message),
@@ -183,7 +184,7 @@ impl Running {
         let fall_back = spec.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
         if said.is_empty() && fall_back && code != 0 {
             let options = Options { tail: Some(80), ..Options::default() };
-            said = logs::read(self.log.path(), &options).await.unwrap_or_default();
+            said = logs::read(&self.log, &options).await.unwrap_or_default();
             let from = said.len().saturating_sub(LONGEST_MESSAGE_FROM_LOG);
             said.drain(..from);
         }

@@ -1,14 +1,18 @@
-//! Reads log files back, with the options of `kubectl logs`.
+//! Reads logs back, with the options of `kubectl logs`.
 
 use std::io::Result;
-use std::path::Path;
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, TryStreamExt};
 use jiff::Timestamp;
-use tokio::io::{AsyncBufReadExt, AsyncSeekExt, BufReader};
+use tokio::sync::watch;
 
+use super::place::beginning;
+use super::record::Record;
 use super::write::Log;
+
+/// How much is read at once; longer than any record.
+const CHUNK: u64 = 256 * 1024;
 
 /// What to leave out and how to show the rest; everything, plain, by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,132 +30,104 @@ pub struct Options {
 /// The log as it is now.
 ///
 /// # Errors
-/// When the file cannot be read.
-pub async fn read(path: &Path, options: &Options) -> Result<Vec<u8>> {
-    Ok(render(&tokio::fs::read(path).await?, options))
+/// When a file cannot be read.
+pub async fn read(log: &Log, options: &Options) -> Result<Vec<u8>> {
+    let pieces = stream(log.clone(), options.clone());
+    pieces.try_fold(Vec::new(), |all, piece| async move { Ok([all, piece.into()].concat()) }).await
+}
+
+/// The log as it is now, piece by piece.
+pub fn stream(log: Log, options: Options) -> impl Stream<Item = Result<Bytes>> {
+    pieces(log, options, false)
 }
 
 /// The log as it is now and everything that is written later, until it is complete.
 pub fn follow(log: Log, options: Options) -> impl Stream<Item = Result<Bytes>> {
-    let state = Some((0_u64, options, log.progress()));
-    futures::stream::try_unfold(state, move |state| {
-        let log = log.clone();
-        async move {
-            let Some((from, mut options, mut progress)) = state else { return Ok(None) };
-            let (bytes, closed) = *progress.borrow_and_update();
-            if bytes > from {
-                let raw = between(log.path(), from, bytes).await?;
-                let text = render(&raw, &options);
-                options.tail = None;
-                let left = options.limit.map(|limit| limit.saturating_sub(text.len()));
-                options.limit = left;
-                let next = (left != Some(0)).then_some((bytes, options, progress));
-                return Ok(Some((Bytes::from(text), next)));
-            }
-            if closed || progress.changed().await.is_err() {
-                return Ok(None);
-            }
-            Ok(Some((Bytes::new(), Some((from, options, progress)))))
-        }
+    pieces(log, options, true)
+}
+
+struct Reader {
+    log: Log,
+    progress: watch::Receiver<(u64, bool)>,
+    view: View,
+    /// Where it is; found out when it begins.
+    at: Option<u64>,
+    /// Where it ends, unless it goes on with the log.
+    until: Option<u64>,
+    options: Options,
+}
+
+fn pieces(log: Log, options: Options, follows: bool) -> impl Stream<Item = Result<Bytes>> {
+    let progress = log.progress();
+    let until = (!follows).then(|| progress.borrow().0);
+    let view = View { begins_line: true, left: options.limit };
+    let reader = Reader { log, progress, view, at: None, until, options };
+    futures::stream::try_unfold(reader, |mut reader| async move {
+        let piece = reader.next().await?;
+        Ok(piece.map(|piece| (piece, reader)))
     })
 }
 
-/// Whole records between two places of the file; both are ends of records.
-async fn between(path: &Path, from: u64, to: u64) -> Result<Vec<u8>> {
-    use tokio::io::AsyncReadExt;
-    let mut file = tokio::fs::File::open(path).await?;
-    file.seek(std::io::SeekFrom::Start(from)).await?;
-    let mut raw = Vec::new();
-    let mut records = BufReader::new(file).take(to - from);
-    while records.read_until(b'\n', &mut raw).await? > 0 {}
-    Ok(raw)
-}
-
-fn render(raw: &[u8], options: &Options) -> Vec<u8> {
-    let records: Vec<Record<'_>> = raw
-        .split(|byte| *byte == b'\n')
-        .filter_map(Record::parse)
-        .filter(|record| options.since.is_none_or(|since| record.at() >= since))
-        .collect();
-    let mut from = 0;
-    if let Some(tail) = options.tail {
-        let mut ends = records.iter().enumerate().rev().filter(|(_, record)| record.ends_line);
-        from = if tail == 0 {
-            records.len()
-        } else {
-            // An unfinished last line counts as a line.
-            let open = usize::from(records.last().is_some_and(|record| !record.ends_line));
-            ends.nth(tail - open.min(tail)).map_or(0, |(index, _)| index + 1)
-        };
-    }
-    let mut text = Vec::new();
-    let mut begins_line = true;
-    for record in &records[from..] {
-        if options.timestamps && begins_line {
-            text.extend_from_slice(record.time.as_bytes());
-            text.push(b' ');
+impl Reader {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        while self.view.left != Some(0) {
+            let (written, closed) = *self.progress.borrow_and_update();
+            let end = self.until.unwrap_or(written);
+            let at = match self.at {
+                Some(at) => at,
+                None => beginning(&self.log, end, self.options.tail, self.options.since).await?,
+            };
+            self.at = Some(at);
+            if at < end {
+                let (found, mut raw) = self.log.bytes_at(at, CHUNK.min(end - at)).await?;
+                // Only whole records.
+                let whole = raw.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+                raw.truncate(whole);
+                if raw.is_empty() {
+                    return Ok(None);
+                }
+                self.at = Some(found + raw.len() as u64);
+                return Ok(Some(self.view.render(&raw, &self.options).into()));
+            }
+            if self.until.is_some() || closed || self.progress.changed().await.is_err() {
+                return Ok(None);
+            }
         }
-        text.extend_from_slice(record.text);
-        if record.ends_line {
-            text.push(b'\n');
+        Ok(None)
+    }
+}
+
+/// How far the text has come.
+struct View {
+    begins_line: bool,
+    /// Bytes that may still be shown.
+    left: Option<usize>,
+}
+
+impl View {
+    fn render(&mut self, raw: &[u8], options: &Options) -> Vec<u8> {
+        let mut text = Vec::new();
+        for record in raw.split(|byte| *byte == b'\n').filter_map(Record::parse) {
+            if options.since.is_some_and(|since| record.at() < since) {
+                continue;
+            }
+            if options.timestamps && self.begins_line {
+                text.extend_from_slice(record.time.as_bytes());
+                text.push(b' ');
+            }
+            text.extend_from_slice(record.text);
+            if record.ends_line {
+                text.push(b'\n');
+            }
+            self.begins_line = record.ends_line;
         }
-        begins_line = record.ends_line;
-    }
-    if let Some(limit) = options.limit {
-        text.truncate(limit);
-    }
-    text
-}
-
-struct Record<'a> {
-    time: &'a str,
-    ends_line: bool,
-    text: &'a [u8],
-}
-
-impl<'a> Record<'a> {
-    fn parse(line: &'a [u8]) -> Option<Self> {
-        let mut parts = line.splitn(4, |byte| *byte == b' ');
-        let time = std::str::from_utf8(parts.next()?).ok()?;
-        let _stream = parts.next()?;
-        let ends_line = parts.next()? == b"F";
-        Some(Self { time, ends_line, text: parts.next()? })
-    }
-
-    fn at(&self) -> Timestamp {
-        self.time.parse().unwrap_or(Timestamp::MAX)
+        if let Some(left) = &mut self.left {
+            text.truncate(*left);
+            *left -= text.len();
+        }
+        text
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RAW: &[u8] = b"2026-01-01T00:00:00.000000001Z stdout F one\n\
-        2026-01-01T00:00:01.000000000Z stdout P two \n\
-        2026-01-01T00:00:01.500000000Z stdout F halves\n\
-        2026-01-01T00:00:02.000000000Z stderr F three\n";
-
-    fn rendered(options: &Options) -> String {
-        String::from_utf8(render(RAW, options)).unwrap()
-    }
-
-    #[test]
-    fn parts_are_joined_and_lines_counted_from_the_end() {
-        assert_eq!(rendered(&Options::default()), "one\ntwo halves\nthree\n");
-        let tail = |n| rendered(&Options { tail: Some(n), ..Options::default() });
-        assert_eq!(tail(0), "");
-        assert_eq!(tail(1), "three\n");
-        assert_eq!(tail(2), "two halves\nthree\n");
-        assert_eq!(tail(9), "one\ntwo halves\nthree\n");
-    }
-
-    #[test]
-    fn time_and_length_limit_what_is_shown() {
-        let since = Some("2026-01-01T00:00:02Z".parse().unwrap());
-        assert_eq!(rendered(&Options { since, ..Options::default() }), "three\n");
-        assert_eq!(rendered(&Options { limit: Some(5), ..Options::default() }), "one\nt");
-        let stamped = rendered(&Options { tail: Some(1), timestamps: true, ..Options::default() });
-        assert_eq!(stamped, "2026-01-01T00:00:02.000000000Z three\n");
-    }
-}
+mod tests;

@@ -1,66 +1,146 @@
-//! Writes log files and tells followers that there is more.
+//! Writes log files, begins a new one when the last is full, and tells followers that there is more.
 
-use std::io::Result;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Result};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use homeostat_env::Env;
 use tokio::fs::File;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, watch};
 
 /// Longer lines are written in parts.
 const LONGEST: u64 = 16 * 1024;
 
+/// When a log begins a new file and how many it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a file; 10 MiB by default.
+    pub bytes: u64,
+    /// Files that are kept, the one being written included; 5 by default.
+    pub files: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 10 << 20, files: 5 }
+    }
+}
+
 /// The log of one run of a container; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Log {
-    path: Arc<Path>,
-    file: Arc<Mutex<File>>,
+pub struct Log(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    stem: PathBuf,
+    limits: Limits,
+    file: Mutex<File>,
+    /// The files that are kept, oldest first; never empty.
+    segments: StdMutex<VecDeque<Segment>>,
     /// Bytes written so far, and whether no more will come.
     written: watch::Sender<(u64, bool)>,
 }
 
+/// One file of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    number: u64,
+    /// Where in the log it begins.
+    pub(super) start: u64,
+}
+
 impl Log {
-    /// Makes an empty log.
+    /// Makes an empty log, whose files are `stem` with a number.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub async fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).await?;
+    pub async fn create(stem: PathBuf, limits: Limits) -> Result<Self> {
+        let first = Segment { number: 0, start: 0 };
+        let file = Mutex::new(File::create(path(&stem, first)).await?);
+        let segments = StdMutex::new([first].into());
         let (written, _) = watch::channel((0, false));
-        Ok(Self { path: path.into(), file: Arc::new(Mutex::new(file)), written })
-    }
-
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(Self(Arc::new(Inner { stem, limits, file, segments, written })))
     }
 
     /// Says when there is more to read: bytes so far, and whether the log is complete.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<(u64, bool)> {
-        self.written.subscribe()
+        self.0.written.subscribe()
     }
 
     /// No more will be written.
     pub fn close(&self) {
-        self.written.send_modify(|(_, closed)| *closed = true);
+        self.0.written.send_modify(|(_, closed)| *closed = true);
     }
 
-    async fn append(&self, record: &[u8]) -> Result<()> {
-        let mut file = self.file.lock().await;
+    /// The files there are, oldest first.
+    pub(super) fn segments(&self) -> Vec<Segment> {
+        let segments = self.0.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        segments.iter().copied().collect()
+    }
+
+    pub(super) async fn append(&self, record: &[u8]) -> Result<()> {
+        let mut file = self.0.file.lock().await;
+        let (end, _) = *self.0.written.borrow();
+        let length = record.len() as u64;
+        let current = self.segments().last().copied().unwrap_or(Segment { number: 0, start: 0 });
+        if end > current.start && end - current.start + length > self.0.limits.bytes {
+            let next = Segment { number: current.number + 1, start: end };
+            *file = File::create(path(&self.0.stem, next)).await?;
+            for old in self.push(next) {
+                tokio::fs::remove_file(path(&self.0.stem, old)).await?;
+            }
+        }
         file.write_all(record).await?;
         file.flush().await?;
-        self.written.send_modify(|(bytes, _)| *bytes += record.len() as u64);
+        self.0.written.send_modify(|(bytes, _)| *bytes += length);
         Ok(())
     }
+
+    /// Adds a file; those that are one too many.
+    fn push(&self, next: Segment) -> Vec<Segment> {
+        let mut segments = self.0.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        segments.push_back(next);
+        let surplus = segments.len().saturating_sub(self.0.limits.files.max(1));
+        segments.drain(..surplus).collect()
+    }
+
+    /// Up to `most` bytes of one file from a place of the log on, and the place they really begin
+    /// at: later than asked for when that has been rotated away.
+    pub(super) async fn bytes_at(&self, at: u64, most: u64) -> Result<(u64, Vec<u8>)> {
+        loop {
+            let segments = self.segments();
+            let holds = segments.iter().rposition(|segment| segment.start <= at).unwrap_or(0);
+            let Some(segment) = segments.get(holds) else { return Ok((at, Vec::new())) };
+            let at = at.max(segment.start);
+            let end = segments.get(holds + 1).map_or(u64::MAX, |next| next.start);
+            let mut file = match File::open(path(&self.0.stem, *segment)).await {
+                // Rotated away in this moment; else it is an error.
+                Err(error) if error.kind() == ErrorKind::NotFound && self.lost(*segment) => {
+                    continue;
+                }
+                file => file?,
+            };
+            file.seek(std::io::SeekFrom::Start(at - segment.start)).await?;
+            let mut raw = Vec::new();
+            file.take(most.min(end - at)).read_to_end(&mut raw).await?;
+            return Ok((at, raw));
+        }
+    }
+
+    fn lost(&self, segment: Segment) -> bool {
+        !self.segments().contains(&segment)
+    }
+}
+
+fn path(stem: &std::path::Path, segment: Segment) -> PathBuf {
+    stem.with_extension(format!("{}.log", segment.number))
 }
 
 /// Copies an output stream into the log until it ends.
 pub async fn pump(log: Log, stream: &'static str, output: impl AsyncRead + Unpin, env: Env) {
-    use tokio::io::AsyncReadExt;
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     loop {
@@ -74,7 +154,7 @@ pub async fn pump(log: Log, stream: &'static str, output: impl AsyncRead + Unpin
         record.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(&line));
         record.push(b'\n');
         if let Err(error) = log.append(&record).await {
-            tracing::warn!(path = %log.path.display(), %error, "log lines are lost");
+            tracing::warn!(log = %log.0.stem.display(), %error, "log lines are lost");
         }
     }
 }

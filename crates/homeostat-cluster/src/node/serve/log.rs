@@ -10,9 +10,9 @@ use http_body_util::{BodyExt, StreamBody};
 use jiff::Timestamp;
 
 use super::query::Query;
-use super::{Body, Refusal, full};
+use super::{Body, Refusal};
 use crate::node::directory::Runs;
-use crate::node::logs::{Options, follow, read};
+use crate::node::logs::{Options, follow, stream};
 
 pub(super) async fn answer(
     env: &Env,
@@ -43,8 +43,7 @@ pub(super) async fn answer(
     let body = if query.is_set("follow") {
         StreamBody::new(follow(log, options).map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
     } else {
-        let text = read(log.path(), &options).await;
-        full(text.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?)
+        StreamBody::new(stream(log, options).map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
     };
     let response = Response::builder().header("content-type", "text/plain").body(body);
     response.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
