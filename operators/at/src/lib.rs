@@ -2,7 +2,9 @@
 //!
 //! An `At` waits as `PENDING` until its schedule, then makes one Pod `<name>-pod` that runs the
 //! command in a shell, follows it as `RUNNING`, and ends as `DONE`. The command never runs twice:
-//! a Pod that somebody removed while it ran is reported, not made again.
+//! the Pod is made behind a scheduling gate that opens only after its uid is in the status, so
+//! whatever goes wrong before has run nothing, and a Pod that is missing after is reported, not
+//! made again.
 
 mod reconcile;
 
@@ -51,6 +53,9 @@ pub struct AtStatus {
     /// `PENDING`, `RUNNING` or `DONE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+    /// The uid of the one Pod that may run the command; no other ever will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_uid: Option<String>,
     /// `Ready`, and `Degraded` when it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -2,36 +2,62 @@
 
 use std::sync::Arc;
 
+use homeostat::condition::{self, Condition};
 use homeostat::context::EventType;
-use homeostat::k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use homeostat::{Context, Error, Outcome, Result, condition, labels};
+use homeostat::k8s_openapi::api::core::v1::{Container, Pod, PodSchedulingGate, PodSpec};
+use homeostat::{Context, Error, Key, Outcome, Result, labels};
+use kube::ResourceExt;
 use kube::api::ObjectMeta;
-use kube::{Api, ResourceExt};
+use serde_json::json;
 
 use crate::{At, AtStatus, OPERATOR, Phase};
+
+/// Keeps a Pod from being scheduled until it is on record.
+const GATE: &str = "cnat.programming-kubernetes.info/on-record";
 
 /// Waits for the schedule, runs the command once, and follows it to its end.
 ///
 /// # Errors
 /// A bad schedule and a stranger's Pod of the same name wait for a change; all else is retried.
 pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
-    let phase = at.status.as_ref().and_then(|status| status.phase);
-    if phase == Some(Phase::Done) || at.metadata.deletion_timestamp.is_some() {
+    let status = at.status.as_ref();
+    let done = status.is_some_and(|status| status.phase == Some(Phase::Done));
+    if done || at.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
+    match status.and_then(|status| status.pod_uid.as_deref()) {
+        Some(uid) => follow(&at, uid, &ctx).await,
+        None => begin(&at, &ctx).await,
+    }
+}
+
+/// Until a Pod is on record: wait for the schedule, make the Pod, record it, let it go. The Pod
+/// cannot run before the last step, so any of them may be repeated, with another Pod too.
+async fn begin(at: &At, ctx: &Context<At>) -> Result<Outcome> {
     let due = at.spec.due().map_err(Error::terminal)?;
-    if phase.is_none() || phase == Some(Phase::Pending) {
-        if ctx.now() < due {
-            ctx.status(AtStatus::pending(&at)).await?;
-            return Ok(Outcome::RequeueAt(due));
-        }
-        ctx.event(EventType::Normal, "Due", "the scheduled time has come");
-    } else if lost(&at, &ctx).await? {
-        ctx.event(EventType::Warning, "PodLost", "the Pod was removed before the command ended");
-        ctx.status(AtStatus::lost()).await?;
-        return Ok(Outcome::Done);
+    if ctx.now() < due {
+        ctx.status(AtStatus::pending(at)).await?;
+        return Ok(Outcome::RequeueAt(due));
     }
-    let pod = ctx.create(pod_for(&at)).await?;
+    ctx.event(EventType::Normal, "Due", "the scheduled time has come");
+    let pod = ctx.create(pod_for(at)).await?;
+    // A Pod that only a lagging cache still shows must not become the one on record.
+    if recorded_live(at, &pod.uid().unwrap_or_default(), ctx).await?.is_none() {
+        return Err(Error::Stale(format!("{} is gone already", pod_name(at))));
+    }
+    ctx.status(AtStatus::following(&pod)).await?;
+    open_gate(&pod, ctx).await?;
+    Ok(Outcome::Done)
+}
+
+/// Once a Pod is on record: that one and no other, to its end.
+async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
+    let Some(pod) = recorded(at, uid, ctx).await? else {
+        ctx.event(EventType::Warning, "PodLost", "the Pod was removed before the command ended");
+        ctx.status(AtStatus::lost(uid)).await?;
+        return Ok(Outcome::Done);
+    };
+    open_gate(&pod, ctx).await?;
     let status = AtStatus::following(&pod);
     if status.phase == Some(Phase::Done) {
         ctx.event(EventType::Normal, "Finished", "the command has ended");
@@ -40,15 +66,31 @@ pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Whether the Pod that was seen running is gone. Asks the API, not the cache: the cache of Pods
-/// may be behind that of Ats, and a command must not run twice (nor be given up) for that.
-async fn lost(at: &At, ctx: &Context<At>) -> Result<bool> {
-    let name = pod_name(at);
-    if ctx.get::<Pod>(&name).await?.is_some() {
-        return Ok(false);
+/// The Pod on record. That it is gone is for the API to say, not for the cache, which may be behind.
+async fn recorded(at: &At, uid: &str, ctx: &Context<At>) -> Result<Option<Arc<Pod>>> {
+    match ctx.get::<Pod>(&pod_name(at)).await?.filter(|pod| pod.uid().as_deref() == Some(uid)) {
+        Some(pod) => Ok(Some(pod)),
+        None => recorded_live(at, uid, ctx).await,
     }
-    let pods: Api<Pod> = Api::namespaced(ctx.client().clone(), &at.namespace().unwrap_or_default());
-    Ok(pods.get_opt(&name).await?.is_none())
+}
+
+async fn recorded_live(at: &At, uid: &str, ctx: &Context<At>) -> Result<Option<Arc<Pod>>> {
+    let key = Key::namespaced(at.namespace().unwrap_or_default(), pod_name(at));
+    let found = ctx.get_live::<Pod>(&key).await?;
+    Ok(found.filter(|pod| pod.uid().as_deref() == Some(uid)))
+}
+
+/// Lets the Pod run, now that it is on record.
+async fn open_gate(pod: &Pod, ctx: &Context<At>) -> Result<()> {
+    let mut gates = pod.spec.as_ref().and_then(|s| s.scheduling_gates.clone()).unwrap_or_default();
+    if !gates.iter().any(|gate| gate.name == GATE) {
+        return Ok(());
+    }
+    gates.retain(|gate| gate.name != GATE);
+    let (uid, key) = (pod.uid(), Key::of(pod));
+    let patch = json!({ "metadata": { "uid": uid }, "spec": { "schedulingGates": gates } });
+    ctx.merge_patch::<Pod>(&key, &patch).await?;
+    Ok(())
 }
 
 fn pod_name(at: &At) -> String {
@@ -70,6 +112,7 @@ fn pod_for(at: &At) -> Pod {
                 command: Some(vec!["sh".to_owned(), "-c".to_owned(), at.spec.command.clone()]),
                 ..Container::default()
             }],
+            scheduling_gates: Some(vec![PodSchedulingGate { name: GATE.to_owned() }]),
             // Restarting would run the command again.
             restart_policy: Some("Never".to_owned()),
             ..PodSpec::default()
@@ -81,19 +124,21 @@ fn pod_for(at: &At) -> Pod {
 impl AtStatus {
     fn pending(at: &At) -> Self {
         let message = format!("runs at {}", at.spec.schedule);
-        Self::new(Phase::Pending, vec![condition::not_ready("Scheduled", message)])
+        Self::new(Phase::Pending, None, vec![condition::not_ready("Scheduled", message)])
     }
 
     fn following(pod: &Pod) -> Self {
-        let status = pod.status.as_ref();
+        let (status, uid) = (pod.status.as_ref(), pod.uid());
         match status.and_then(|status| status.phase.as_deref()) {
             Some("Succeeded") => {
-                Self::new(Phase::Done, vec![condition::ready("Succeeded", "the command succeeded")])
+                let ready = condition::ready("Succeeded", "the command succeeded");
+                Self::new(Phase::Done, uid, vec![ready])
             }
             Some("Failed") => {
                 let message = format!("the command failed{}", exit_code(pod));
                 Self::new(
                     Phase::Done,
+                    uid,
                     vec![
                         condition::not_ready("Failed", message.clone()),
                         condition::degraded("CommandFailed", message),
@@ -101,21 +146,23 @@ impl AtStatus {
                 )
             }
             _ => {
-                Self::new(Phase::Running, vec![condition::not_ready("Running", "the command runs")])
+                let running = condition::not_ready("Running", "the command runs");
+                Self::new(Phase::Running, uid, vec![running])
             }
         }
     }
 
-    fn lost() -> Self {
+    fn lost(uid: &str) -> Self {
         let message = "the Pod was removed before the command ended; it is not run again";
         Self::new(
             Phase::Done,
+            Some(uid.to_owned()),
             vec![condition::not_ready("PodLost", message), condition::degraded("PodLost", message)],
         )
     }
 
-    fn new(phase: Phase, conditions: Vec<homeostat::condition::Condition>) -> Self {
-        Self { phase: Some(phase), conditions, observed_generation: None }
+    fn new(phase: Phase, pod_uid: Option<String>, conditions: Vec<Condition>) -> Self {
+        Self { phase: Some(phase), pod_uid, conditions, observed_generation: None }
     }
 }
 

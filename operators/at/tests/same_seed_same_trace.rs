@@ -82,6 +82,9 @@ fn trace(seed: u64) -> String {
 
 /// A node agent of three lines: a Pod runs for five seconds and ends as its command would.
 async fn run_pod(pod: std::sync::Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
+    if pod.spec.iter().any(|spec| spec.scheduling_gates.as_ref().is_some_and(|g| !g.is_empty())) {
+        return Ok(Outcome::Done);
+    }
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let fails = pod
         .spec
