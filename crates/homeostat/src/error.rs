@@ -22,6 +22,11 @@ pub enum Error {
     #[error("the API did not answer within {0:?}")]
     NoAnswer(Duration),
 
+    /// Another process leads; a write was held back, or the reconcile was given up. No failure: the
+    /// key runs when this process leads again.
+    #[error("this process is not the leader")]
+    NotLeader,
+
     /// The cache has not caught up with what this reconcile wrote or read: a quick retry.
     #[error("the cache is behind: {0}")]
     Stale(String),
@@ -76,6 +81,7 @@ impl Error {
         match self {
             Self::Api(_) => "ApiError",
             Self::NoAnswer(_) => "NoAnswer",
+            Self::NotLeader => "NotLeader",
             Self::Stale(_) => "StaleCache",
             Self::Terminal(_) => "TerminalError",
             Self::Transient(_) => "ReconcileError",

@@ -9,7 +9,7 @@ use crate::kind::Kind;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// The object was in the first list after the start.
+    /// The object was there at the start, or when this process came to lead again.
     Initial,
     /// The object itself, a child, or a watched object changed.
     Event {

@@ -29,6 +29,7 @@ use crate::event::Recorder;
 use crate::journal::Write;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::lease::Fence;
 use crate::trigger::Trigger;
 
 pub use crate::event::EventType;
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     pub(crate) namespace: Option<String>,
     pub(crate) recorder: Recorder,
     pub(crate) memories: Arc<Memories>,
+    /// Closed while another process leads.
+    pub(crate) fence: Fence,
     /// How long a request may take.
     pub(crate) request_limit: Duration,
     /// The kind whose cache holds only labelled objects: good for the primary and nothing else.

@@ -16,7 +16,9 @@ use crate::event::Recorder;
 use crate::journal::Journal;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::lease::Fence;
 use crate::queue::Queue;
+use crate::trigger::Trigger;
 
 /// What a manager gives its controllers.
 #[derive(Clone)]
@@ -26,6 +28,7 @@ pub(crate) struct World {
     pub(crate) caches: Caches,
     pub(crate) recorder: Recorder,
     pub(crate) journal: Journal,
+    pub(crate) fence: Fence,
     pub(crate) stop: CancellationToken,
 }
 
@@ -36,6 +39,34 @@ pub(crate) struct Launched {
     pub(crate) informers: Vec<Informer>,
     pub(crate) queue: Queue<Key>,
     pub(crate) workers: JoinSet<()>,
+}
+
+impl Launched {
+    /// What it takes to follow the lease.
+    pub(crate) fn follower(&self) -> Follower {
+        Follower { primaries: self.informers.first().cloned(), queue: self.queue.clone() }
+    }
+}
+
+/// A controller as the lease sees it: something that works or rests.
+pub(crate) struct Follower {
+    primaries: Option<Informer>,
+    queue: Queue<Key>,
+}
+
+impl Follower {
+    /// Works: on everything, if another process may have led since it last did.
+    pub(crate) fn lead(&self, again: bool) {
+        for entry in self.primaries.iter().filter(|_| again).flat_map(Informer::entries) {
+            self.queue.add_low(entry.header.key.clone(), Trigger::Initial);
+        }
+        self.queue.resume();
+    }
+
+    /// Rests, and takes note of what happens.
+    pub(crate) fn rest(&self) {
+        self.queue.pause();
+    }
 }
 
 /// A controller of any kind.
@@ -56,6 +87,9 @@ impl<K: Object> Launch for Controller<K> {
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
         let queue = Queue::with_backoff(world.env.clone(), self.backoff);
+        if world.fence.has_lease() {
+            queue.pause();
+        }
         let memories = Arc::new(Memories::default());
 
         let labelled = labels.as_ref().map(|_| kind.clone());
@@ -79,7 +113,13 @@ impl<K: Object> Launch for Controller<K> {
         let shared = Arc::new(Shared {
             name: name.clone(),
             env: world.env.clone(),
-            client: client::limited(world.client.clone(), world.env.clone(), request_limit),
+            client: client::guarded(
+                world.client.clone(),
+                world.env.clone(),
+                request_limit,
+                world.fence.clone(),
+            ),
+            fence: world.fence.clone(),
             informers: by_kind,
             namespace,
             recorder: world.recorder.clone(),

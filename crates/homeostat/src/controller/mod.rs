@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::queue::Backoff;
 
-pub(crate) use launch::{Launch, Launched, World};
+pub(crate) use launch::{Follower, Launch, Launched, World};
 pub use predicate::Predicate;
 use reconcile::Boxed;
 pub use reconcile::{ByFunction, ByReconciler, IntoReconcile, Reconciler};

@@ -89,10 +89,17 @@ impl<K: Object> Worker<K> {
         });
     }
 
-    /// Runs the function; a panic and a time-out become errors.
+    /// Runs the function; a panic, a time-out and a lost lease become errors.
     async fn reconcile(&self, primary: Arc<K>, context: Context<K>) -> Result<Outcome> {
         let guarded = AssertUnwindSafe(async { (self.reconcile)(primary, context).await });
-        match self.shared.env.timeout(self.timeout, guarded.catch_unwind()).await {
+        let limited = self.shared.env.timeout(self.timeout, guarded.catch_unwind());
+        let ended = tokio::select! {
+            biased;
+            // Its next write would be refused; better to stop than to see half of it fail.
+            () = self.shared.fence.closed_again() => return Err(Error::NotLeader),
+            ended = limited => ended,
+        };
+        match ended {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
                 let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -118,6 +125,11 @@ impl<K: Object> Worker<K> {
             return self.went_well(key, Outcome::Done, None).await;
         }
         let text = error.chain();
+        if matches!(error, Error::NotLeader) {
+            tracing::debug!("given up: another process leads");
+            self.queue.add_low(key.clone(), Trigger::Requeued);
+            return Conclusion { ending: Ending::Failed(text), next: None };
+        }
         let conflicts = self.shared.memories.with(key, |memory| {
             memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
             memory.conflicts

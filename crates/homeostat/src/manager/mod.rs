@@ -1,9 +1,10 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
 //! Starting: definitions, event writer, sources, then workers as soon as their caches are in sync.
-//! Stopping: intake, running reconciles (within the grace), caches, events. A kind that is missing
-//! or forbidden holds back only the controllers that need it.
+//! Stopping: intake, running reconciles (within the grace), caches, events, the lease. A kind that
+//! is missing or forbidden holds back only the controllers that need it.
 
+mod leadership;
 mod running;
 
 use std::future::Future;
@@ -21,6 +22,7 @@ use crate::controller::{Controller, Launch};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::kind::Object;
+use crate::lease::Lease;
 
 pub use running::Running;
 
@@ -32,6 +34,7 @@ pub struct Manager {
     journal: Journal,
     definitions: Vec<CustomResourceDefinition>,
     controllers: Vec<Box<dyn Launch>>,
+    lease: Option<Lease>,
     grace: Duration,
 }
 
@@ -71,6 +74,7 @@ impl Manager {
             journal: Journal::default(),
             definitions: Vec::new(),
             controllers: Vec::new(),
+            lease: None,
             grace: Duration::from_secs(30),
         }
     }
@@ -86,6 +90,17 @@ impl Manager {
     #[must_use]
     pub fn with_crd<K: CustomResourceExt>(mut self) -> Self {
         self.definitions.push(K::crd());
+        self
+    }
+
+    /// Works only while this process holds that lease; without one (the default) it always works.
+    ///
+    /// The caches are filled all the while, so that taking over is quick. When the lease is lost,
+    /// running reconciles are given up before their next write; it may be held again later, and the
+    /// process need not exit. [`Running::stop`] gives it back.
+    #[must_use]
+    pub fn lease(mut self, lease: Lease) -> Self {
+        self.lease = Some(lease);
         self
     }
 
@@ -159,7 +174,8 @@ impl Manager {
     /// in the background and not waited for; its controller begins once the source works.
     ///
     /// # Errors
-    /// When a definition cannot be installed or two controllers have the same name.
+    /// When a definition cannot be installed, two controllers have the same name, or the terms of
+    /// the lease make no sense.
     pub async fn start(self) -> Result<Running> {
         running::start(self).await
     }

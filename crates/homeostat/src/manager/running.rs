@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
+use super::leadership::Leadership;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::controller::{Launched, World};
@@ -17,6 +18,8 @@ use crate::journal::Journal;
 
 /// How long a start waits for the API to serve a definition.
 const ESTABLISH: Duration = Duration::from_secs(60);
+/// How long a stop waits for the lease to be given back.
+const RELEASE: Duration = Duration::from_secs(5);
 /// How long a stop waits for events to be written.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -28,6 +31,7 @@ pub struct Running {
     caches: Caches,
     recorder: Recorder,
     controllers: Vec<Launched>,
+    leadership: Leadership,
     grace: Duration,
     /// Ends workers that still wait for their caches.
     stop: DropGuard,
@@ -48,7 +52,7 @@ impl Drop for EndCaches {
 }
 
 pub(super) async fn start(manager: Manager) -> Result<Running> {
-    let Manager { client, env, caches, journal, definitions, controllers, grace } = manager;
+    let Manager { client, env, caches, journal, definitions, controllers, lease, grace } = manager;
     let mut names = BTreeSet::new();
     if let Some(twice) = controllers.iter().find(|one| !names.insert(one.name().to_owned())) {
         let name = twice.name();
@@ -64,6 +68,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         })??;
     }
 
+    let mut leadership = Leadership::start(&client, &env, lease)?;
     let (recorder, writer) = Recorder::new(client.clone(), env.clone());
     let close_events = CancellationToken::new();
     let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
@@ -74,10 +79,12 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         caches: caches.clone(),
         recorder: recorder.clone(),
         journal: journal.clone(),
+        fence: leadership.fence.clone(),
         stop: stop.clone(),
     };
     let controllers: Vec<Launched> =
         controllers.into_iter().map(|controller| controller.launch(&world)).collect();
+    leadership.follow(controllers.iter().map(Launched::follower).collect());
     let running = Running {
         _end_caches: EndCaches(caches.clone()),
         env,
@@ -85,6 +92,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         caches,
         recorder,
         controllers,
+        leadership,
         grace,
         stop: stop.drop_guard(),
         close_events: close_events.drop_guard(),
@@ -134,7 +142,19 @@ impl Running {
             .collect()
     }
 
-    /// Stops intake, lets running reconciles finish within the grace, flushes events.
+    /// Whether this process works: it holds the lease, or there is none.
+    #[must_use]
+    pub fn is_leading(&self) -> bool {
+        self.leadership.fence.is_open()
+    }
+
+    /// Waits until [`Self::is_leading`].
+    pub async fn wait_until_leading(&self) {
+        self.leadership.fence.opened().await;
+    }
+
+    /// Stops intake, lets running reconciles finish within the grace, flushes events, gives the
+    /// lease back.
     ///
     /// # Errors
     /// When reconciles had to be dropped because they did not finish in time; everything is
@@ -161,6 +181,9 @@ impl Running {
         drop(self.close_events);
         if self.env.timeout(FLUSH, self.events).await.is_err() {
             tracing::warn!("events were not written in time");
+        }
+        if self.env.timeout(RELEASE, self.leadership.release()).await.is_err() {
+            tracing::warn!("the lease was not given back in time");
         }
         match in_time {
             Ok(()) => Ok(()),

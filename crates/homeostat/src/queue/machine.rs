@@ -102,6 +102,7 @@ pub struct Machine<T> {
     places: u64,
     normal_in_a_row: u32,
     running: usize,
+    paused: bool,
     closed: bool,
 }
 
@@ -115,6 +116,7 @@ impl<T: Ord + Clone> Default for Machine<T> {
             places: 0,
             normal_in_a_row: 0,
             running: 0,
+            paused: false,
             closed: false,
         }
     }
@@ -167,9 +169,12 @@ impl<T: Ord + Clone> Machine<T> {
         self.schedule(key, Timer { due: now.saturating_add(delay), trigger: None }, now);
     }
 
-    /// The next ready key, now running; `None` when there is none.
+    /// The next ready key, now running; `None` when there is none or the queue is paused.
     pub fn take(&mut self, now: Duration) -> Option<Item<T>> {
         self.release(now);
+        if self.paused {
+            return None;
+        }
         let from_low = self.normal.is_empty()
             || (self.normal_in_a_row >= NORMAL_IN_A_ROW && !self.low.is_empty());
         let (_, key) = if from_low { self.low.pop_first()? } else { self.normal.pop_first()? };
@@ -218,6 +223,11 @@ impl<T: Ord + Clone> Machine<T> {
             (slot.failures, slot.early) = (0, 0);
         }
         self.drop_if_idle(key);
+    }
+
+    /// While paused, keys are taken in and none is handed out.
+    pub fn pause(&mut self, paused: bool) {
+        self.paused = paused;
     }
 
     /// No more intake: timers are dropped, ready and dirty keys are still handed out.

@@ -192,6 +192,16 @@ impl<T: Ord + Clone> Queue<T> {
         self.len() == 0
     }
 
+    /// Takes keys in and hands none out, until [`Self::resume`].
+    pub fn pause(&self) {
+        self.lock().pause(true);
+    }
+
+    /// Hands keys out again.
+    pub fn resume(&self) {
+        self.change(|machine, _| machine.pause(false));
+    }
+
     /// Stops the intake and drops all timers; keys that are ready are still handed out.
     pub fn shut_down(&self) {
         self.close(Machine::close);

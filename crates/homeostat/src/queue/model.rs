@@ -18,6 +18,7 @@ enum Call {
     Done { key: u8 },
     Forget { key: u8 },
     Pass { time: u8 },
+    Pause(bool),
     Close,
 }
 
@@ -32,6 +33,7 @@ fn call() -> impl Strategy<Value = Call> {
         5 => key.clone().prop_map(|key| Call::Done { key }),
         1 => key.prop_map(|key| Call::Forget { key }),
         3 => (0_u8..4).prop_map(|time| Call::Pass { time }),
+        1 => any::<bool>().prop_map(Call::Pause),
         1 => Just(Call::Close),
     ]
 }
@@ -55,6 +57,7 @@ struct Model {
     keys: [Key; 5],
     calls: u64,
     normal_in_a_row: u32,
+    paused: bool,
     closed: bool,
 }
 
@@ -120,6 +123,9 @@ impl Model {
 
     fn take(&mut self, now: u64) -> Option<(u8, Vec<Trigger>, u32)> {
         self.release(now);
+        if self.paused {
+            return None;
+        }
         let first = |wanted: Priority| {
             let ready = |key: &u8| {
                 let (priority, place) = self.keys[usize::from(*key)].ready?;
@@ -217,6 +223,10 @@ proptest! {
                     model.keys[usize::from(key)].early = 0;
                 }
                 Call::Pass { time } => now += u64::from(time),
+                Call::Pause(paused) => {
+                    machine.pause(paused);
+                    model.paused = paused;
+                }
                 Call::Close => {
                     machine.close();
                     model.closed = true;

@@ -12,6 +12,7 @@ mod definitions;
 mod faults;
 mod informer;
 mod isolation;
+mod leader;
 mod replay;
 mod sources;
 mod status;

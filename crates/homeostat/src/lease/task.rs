@@ -1,0 +1,137 @@
+//! Runs a [`Machine`] on the API: one `Lease` of `coordination.k8s.io/v1`, compare and swap.
+
+use std::time::Duration;
+
+use homeostat_env::Env;
+use k8s_openapi::api::coordination::v1::Lease as Object;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::machine::{Action, Event, Machine, Record, Terms};
+use super::{Identity, Lease};
+
+/// Contends for the lease until `stop`, then gives it back.
+pub(crate) async fn run(
+    client: kube::Client,
+    env: Env,
+    lease: Lease,
+    held: watch::Sender<Option<Instant>>,
+    stop: CancellationToken,
+) {
+    let Lease { namespace, name, identity, duration, deadline, retry } = lease;
+    let identity = match identity {
+        Identity::Given(identity) => identity,
+        Identity::Host => format!("{}_{}", env.host(), env.uid()),
+    };
+    let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+    let post = Post { api: Api::namespaced(client, &namespace), env: env.clone(), name };
+    let mut machine = Machine::new(Terms { identity, duration, deadline, retry });
+    let origin = env.instant();
+    let mut event = Event::Go;
+    loop {
+        let now = env.instant().saturating_duration_since(origin);
+        let action = machine.step(event, now, env.random_unit());
+        publish(&held, machine.leads_until().map(|until| origin + until), &post.name);
+        // No answer is waited for longer than the lease is held by anybody.
+        let limit = deadline / 2;
+        event = match action {
+            Action::End => return,
+            Action::Wait(delay) => tokio::select! {
+                biased;
+                () = stop.cancelled() => Event::Stop,
+                () = env.sleep(delay) => Event::Go,
+            },
+            Action::Read => env.timeout(limit, post.read()).await.unwrap_or(Event::Failed),
+            write @ Action::Write { .. } => {
+                env.timeout(limit, post.write(write)).await.unwrap_or(Event::Failed)
+            }
+        };
+    }
+}
+
+fn publish(held: &watch::Sender<Option<Instant>>, until: Option<Instant>, lease: &str) {
+    held.send_if_modified(|old| {
+        match (&old, until) {
+            (None, Some(_)) => tracing::info!(lease, "leading"),
+            (Some(_), None) => tracing::info!(lease, "no longer leading"),
+            _ => {}
+        }
+        let changed = *old != until;
+        *old = until;
+        changed
+    });
+}
+
+struct Post {
+    api: Api<Object>,
+    env: Env,
+    name: String,
+}
+
+impl Post {
+    async fn read(&self) -> Event {
+        match self.api.get_opt(&self.name).await {
+            Ok(found) => Event::Found(found.map(record)),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    async fn write(&self, write: Action) -> Event {
+        let Action::Write { over, holder, duration, transitions, acquires } = write else {
+            return Event::Failed;
+        };
+        let now = MicroTime(self.env.now());
+        let mut spec = json!({
+            "holderIdentity": holder,
+            "leaseDurationSeconds": duration.as_secs().max(1),
+            "leaseTransitions": transitions,
+            "renewTime": now,
+        });
+        if acquires {
+            spec["acquireTime"] = json!(now);
+        }
+        let body = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": self.name, "resourceVersion": over },
+            "spec": spec,
+        });
+        let written = match &over {
+            // A patch leaves alone what others have put on the lease.
+            Some(_) => {
+                let patch = Patch::Merge(&body);
+                self.api.patch(&self.name, &PatchParams::default(), &patch).await
+            }
+            None => match serde_json::from_value(body) {
+                Ok(lease) => self.api.create(&PostParams::default(), &lease).await,
+                Err(error) => Err(kube::Error::SerdeError(error)),
+            },
+        };
+        match written {
+            Ok(lease) => Event::Written(lease.metadata.resource_version.unwrap_or_default()),
+            // Somebody else wrote it, made it, or removed it.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Event::Conflict,
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn failed(&self, error: &kube::Error) -> Event {
+        tracing::warn!(lease = self.name, %error, "the lease could not be reached");
+        Event::Failed
+    }
+}
+
+fn record(lease: Object) -> Record {
+    let spec = lease.spec.unwrap_or_default();
+    let seconds = spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok());
+    Record {
+        holder: spec.holder_identity.unwrap_or_default(),
+        duration: Duration::from_secs(seconds.unwrap_or(0)),
+        transitions: spec.lease_transitions.unwrap_or(0),
+        version: lease.metadata.resource_version.unwrap_or_default(),
+    }
+}

@@ -1,0 +1,156 @@
+//! Several processes of one operator: one works, the others wait with warm caches.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use homeostat::kube::Client;
+use homeostat::{Context, Controller, Lease, Manager, Outcome, Result, Running};
+use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+use crate::children::mirror;
+use crate::cluster::{Cluster, config, endings, on_cluster, secret};
+use crate::faults::{Fault, faulty, is};
+
+fn lease(cluster: &Cluster) -> Lease {
+    let [duration, deadline, retry] = [3000, 2000, 500].map(Duration::from_millis);
+    Lease::new("the-one").namespace(&cluster.namespace).terms(duration, deadline, retry)
+}
+
+async fn process(
+    cluster: &Cluster,
+    client: &Client,
+    name: &str,
+    controller: Controller<ConfigMap>,
+) -> Running {
+    let manager = Manager::new(client.clone(), cluster.env.clone());
+    let manager = manager.lease(lease(cluster).identity(name));
+    manager.with(controller.namespace(&cluster.namespace)).start().await.unwrap()
+}
+
+fn mirroring() -> Controller<ConfigMap> {
+    Controller::new(mirror).owns::<Secret>()
+}
+
+async fn holder(cluster: &Cluster) -> (String, i32) {
+    let spec = cluster.api::<LeaseObject>().get("the-one").await.unwrap().spec.unwrap();
+    (spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default())
+}
+
+#[test]
+fn one_works_and_the_other_takes_over_when_it_stops() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let first = process(&cluster, &cluster.client, "first", mirroring()).await;
+        first.wait_until_leading().await;
+        let second = process(&cluster, &cluster.client, "second", mirroring()).await;
+        cluster.runs(&first.journal(), 1).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "Mg==" } })).await;
+        cluster.runs(&first.journal(), 2).await;
+        assert_eq!((second.is_leading(), second.journal().total()), (false, 0));
+        assert_eq!(holder(&cluster).await, ("first".to_owned(), 0));
+
+        let before = cluster.env.now();
+        first.stop().await.unwrap();
+        second.wait_until_leading().await;
+        cluster.runs(&second.journal(), 1).await;
+        let waited = cluster.env.now().duration_since(before);
+        assert!(waited.as_secs() < 3, "given back, not waited out: {waited}");
+        assert_eq!(holder(&cluster).await, ("second".to_owned(), 1));
+        second.stop().await.unwrap();
+        assert_eq!(holder(&cluster).await.0, "");
+    });
+}
+
+#[test]
+fn a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again() {
+    on_cluster(async |cluster| {
+        async fn slow(primary: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let held = primary.data.as_ref().is_some_and(|data| data["value"] == "hold");
+            if held && context.controller() == "cut-off" {
+                // Outlives the lease, and then would write.
+                context.env().sleep(Duration::from_secs(10)).await;
+            }
+            let name = context.controller().to_owned();
+            context.apply(secret(&name, "1")).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "hold")).await;
+        let cut = Arc::new(AtomicBool::new(false));
+        let flag = cut.clone();
+        let client = faulty(&cluster.client, move |request| {
+            let renews = is(request, "PATCH", "/leases/") || is(request, "GET", "/leases/");
+            (renews && flag.load(Ordering::SeqCst)).then_some(Fault::Hang)
+        });
+        let first = Controller::new(slow).named("cut-off");
+        let first = process(&cluster, &client, "first", first).await;
+        first.wait_until_leading().await;
+        let second = Controller::new(slow).named("next");
+        let second = process(&cluster, &cluster.client, "second", second).await;
+        cut.store(true, Ordering::SeqCst);
+        second.wait_until_leading().await;
+        assert!(!first.is_leading(), "two lead");
+        cluster.runs(&second.journal(), 1).await;
+        let records = cluster.runs(&first.journal(), 1).await;
+        assert_eq!(endings(&records), ["failed: this process is not the leader"]);
+        cluster.env.sleep(Duration::from_secs(15)).await;
+        assert_eq!(first.journal().total(), 1);
+        assert!(cluster.api::<Secret>().get_opt("cut-off").await.unwrap().is_none());
+
+        // Reached again, and the other one gone: it leads and looks at everything anew.
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "go" } })).await;
+        cut.store(false, Ordering::SeqCst);
+        second.stop().await.unwrap();
+        first.wait_until_leading().await;
+        let records = cluster.runs(&first.journal(), 2).await;
+        assert_eq!(endings(&records)[1], "done");
+        assert!(cluster.api::<Secret>().get_opt("cut-off").await.unwrap().is_some());
+        first.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn writes_through_the_plain_client_stop_at_the_fence_too() {
+    on_cluster(async |cluster| {
+        async fn sneaky(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let client = context.client().clone();
+            let namespace = context.key().namespace.clone().unwrap();
+            let env = context.env().clone();
+            // On a task of its own, which nobody gives up for us.
+            let late = tokio::spawn(async move {
+                env.sleep(Duration::from_secs(5)).await;
+                let api = homeostat::kube::Api::<Secret>::namespaced(client, &namespace);
+                api.create(&Default::default(), &secret("late", "1")).await
+            });
+            let refused = late.await.unwrap().unwrap_err();
+            assert!(matches!(refused.into(), homeostat::Error::NotLeader));
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let cut = Arc::new(AtomicBool::new(false));
+        let flag = cut.clone();
+        let client = faulty(&cluster.client, move |request| {
+            (is(request, "PATCH", "/leases/") && flag.load(Ordering::SeqCst)).then_some(Fault::Hang)
+        });
+        let running = process(&cluster, &client, "only", Controller::new(sneaky)).await;
+        running.wait_until_leading().await;
+        cut.store(true, Ordering::SeqCst);
+        cluster.runs(&running.journal(), 1).await;
+        cluster.env.sleep(Duration::from_secs(10)).await;
+        assert!(cluster.api::<Secret>().get_opt("late").await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn terms_that_leave_room_for_two_leaders_are_refused() {
+    on_cluster(async |cluster| {
+        let [second, two] = [1, 2].map(Duration::from_secs);
+        for (duration, deadline, retry) in [(two, two, second / 4), (two, second, second)] {
+            let lease = Lease::new("odd").terms(duration, deadline, retry);
+            let error = cluster.manager().lease(lease).start().await.unwrap_err();
+            assert!(error.to_string().contains("longer than the deadline"), "{error}");
+        }
+    });
+}
