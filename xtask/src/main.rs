@@ -3,6 +3,8 @@
 // A task runner's output is what it prints, and it measures real time.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
+mod bench;
+mod crash;
 mod demo;
 mod figures;
 mod generate;
@@ -36,6 +38,10 @@ enum Verb {
     },
     /// Write the tables of built-in kinds from the published API of Kubernetes.
     Generate(generate::Generate),
+    /// Measure the API server beside kube-apiserver and etcd.
+    Bench(bench::Bench),
+    /// Kill the store in the middle of its work and look for what it lost.
+    Crash(crash::Crash),
     /// Measure the start and the memory of an embedded cluster with the four operators.
     Figures,
     /// Check the rules of the code base that the compiler and clippy do not know.
@@ -58,6 +64,8 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),
         Verb::Generate(generate) => generate.run(),
+        Verb::Bench(bench) => bench.run(),
+        Verb::Crash(crash) => crash.run(),
         Verb::Figures => figures::run_all(),
         Verb::Tidy => tidy::run(),
     }

@@ -10,6 +10,7 @@ mod bootstrap;
 pub mod custom;
 pub mod decode;
 pub mod default;
+mod directory;
 pub mod discovery;
 pub mod field;
 pub mod http;
@@ -27,6 +28,7 @@ mod tls;
 pub mod validate;
 
 pub use auth::{Access, Identity, SigningKey, User};
+pub use directory::DataDirectory;
 pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;

@@ -17,11 +17,13 @@ use http_body_util::BodyExt as _;
 use tower::{BoxError, Service};
 
 use crate::auth::{Identity, SigningKey};
+use crate::directory::DataDirectory;
 use crate::http::{self as front, Body, NodeConnector};
 use crate::kinds::Kind;
 use crate::openapi::{Document, Documents, custom_document};
 use crate::registry::Registry;
 use crate::status::Status;
+use crate::store::{Limits, Log, LogOptions, StorageError, Store};
 
 /// What a server is made with.
 #[derive(Debug, Clone)]
@@ -30,14 +32,16 @@ pub struct ServerConfig {
     pub env: Env,
     /// How many changes of each resource watchers can still catch up on; 4096 by default.
     pub history: usize,
+    /// How many bytes the past of all resources together may take; 64 MiB by default.
+    pub history_bytes: usize,
     /// Whether Pods need their ServiceAccount to exist; off by default, because something must
     /// make those accounts.
     pub service_account_admission: bool,
     /// Where Services get their addresses; 127.96.0.0/16 by default, which any process of a Linux
     /// host can answer on.
     pub service_range: AddressRange,
-    /// The key that signs the tokens of service accounts; a fresh one by default, so that no token
-    /// outlives the server.
+    /// The key that signs the tokens of service accounts; by default the data directory's, or a
+    /// fresh one without, so that no token outlives the server.
     pub signing_key: Option<Arc<SigningKey>>,
 }
 
@@ -75,11 +79,18 @@ impl ServerConfig {
     pub fn new(env: Env) -> Self {
         Self {
             env,
-            history: 4096,
+            history: Limits::default().changes,
+            history_bytes: Limits::default().bytes,
             service_account_admission: false,
             service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
             signing_key: None,
         }
+    }
+}
+
+impl ServerConfig {
+    fn limits(&self) -> Limits {
+        Limits { changes: self.history.max(1), bytes: self.history_bytes }
     }
 }
 
@@ -134,17 +145,43 @@ impl Shared {
     }
 }
 
-/// The Kubernetes API over an in-memory store; clones are the same server.
+/// The Kubernetes API over a store; clones are the same server.
 #[derive(Debug, Clone)]
 pub struct Server {
     shared: Arc<Shared>,
 }
 
 impl Server {
-    /// A server that is ready at once, with the objects every cluster begins with.
+    /// A server that keeps everything in memory. It is ready at once, with the objects every
+    /// cluster begins with.
     #[must_use]
     pub fn new(config: ServerConfig) -> Self {
-        let registry = Arc::new(Registry::new(config));
+        let store = Store::new(config.limits());
+        Self::over(config, store)
+    }
+
+    /// A server that keeps everything in `directory`: it begins with what is there, and no write is
+    /// acknowledged or seen by anybody before it is durable.
+    ///
+    /// # Errors
+    /// [`StorageError`] when what is there cannot be read, or is not what was written.
+    pub async fn open(
+        mut config: ServerConfig,
+        directory: &DataDirectory,
+    ) -> Result<Self, StorageError> {
+        if config.signing_key.is_none() {
+            config.signing_key = Some(Arc::new(SigningKey::kept(directory)?));
+        }
+        let log = Log::open(directory, LogOptions::default())?;
+        let store = Store::open(config.limits(), log)?;
+        let server = Self::over(config, store.clone());
+        store.settle().await.map_err(|_| StorageError::Failed)?;
+        Ok(server)
+    }
+
+    fn over(config: ServerConfig, store: Store) -> Self {
+        let registry = Arc::new(Registry::new(config, store));
+        registry.resume();
         crate::bootstrap::run(&registry);
         let documents = Mutex::new((0, Arc::default()));
         let shared = Shared {

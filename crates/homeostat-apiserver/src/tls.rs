@@ -6,7 +6,7 @@ use std::time::Duration;
 use homeostat_env::Env;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,6 +19,14 @@ use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A client that does not send a request's head in this time is dropped, also one that is idle.
+const REQUEST_HEAD: Duration = Duration::from_secs(60);
+/// A client of HTTP/2 that is silent for so long is asked whether it is still there …
+const PING: Duration = Duration::from_secs(30);
+/// … and dropped when it does not answer in this time.
+const PONG: Duration = Duration::from_secs(15);
+/// More connections than these wait to be accepted until others end.
+const MOST_CONNECTIONS: usize = 8192;
 /// Pause after the system refuses to accept, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -48,7 +56,7 @@ impl Server {
             tokio::select! {
                 biased;
                 Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => match accepted {
+                accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
                         let _ = stream.set_nodelay(true);
                         let (server, acceptor) = (self.clone(), acceptor.clone());
@@ -86,7 +94,9 @@ async fn connection(server: Server, acceptor: TlsAcceptor, env: Env, stream: Tcp
         request.extensions_mut().insert(Outside);
         server.clone().call(request)
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_HEAD);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PONG);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");

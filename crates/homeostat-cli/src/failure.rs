@@ -41,6 +41,13 @@ pub(crate) enum Failure {
     #[diagnostic(help("name a file with --kubeconfig FILE"))]
     NoHome,
 
+    #[error("the data directory cannot be used")]
+    Data(#[source] homeostat_apiserver::store::StorageError),
+
+    #[error("the addresses of this directory's Services, {}, are in use", range.trim())]
+    #[diagnostic(help("another cluster on this host has them: stop that one first"))]
+    RangeTaken { range: String },
+
     #[error("the cluster did not start")]
     Start(#[source] Box<dyn std::error::Error + Send + Sync>),
 

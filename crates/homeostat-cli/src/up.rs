@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use homeostat::{Env, Manager};
 use homeostat_apiserver::http::{Body, NodeConnector};
-use homeostat_apiserver::{AddressRange, Identity, Server, ServerConfig};
+use homeostat_apiserver::{DataDirectory, Identity, Server, ServerConfig};
 use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
 use homeostat_cluster::{Cluster, ClusterConfig};
 use tokio::net::TcpListener;
@@ -20,15 +20,10 @@ use crate::demo;
 use crate::failure::Failure;
 use crate::kubeconfig::Kubeconfig;
 use crate::operators::{self, Operator};
+use crate::range::ServiceRange;
 
 /// How long running reconciles may take to finish once asked to stop.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// How many ranges there are for Services: 127.96.0.0/16 to 127.126.0.0/16.
-const RANGES: u64 = 31;
-
-/// Any port will do: nobody connects there.
-const RESERVATION_PORT: u16 = 6443;
 
 /// `homeostat up`
 #[derive(clap::Args)]
@@ -48,6 +43,10 @@ pub(crate) struct Up {
     /// Where to write the kubeconfig; ~/.config/homeostat/kubeconfig by default.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+
+    /// Keep everything in this directory and go on with what is there; in memory by default.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 impl Up {
@@ -83,13 +82,23 @@ impl Up {
         let listener = listen(self.port).await?;
         let address =
             listener.local_addr().map_err(|source| Failure::Listen { port: self.port, source })?;
-        let identity =
-            Identity::generate(&env, &[]).map_err(|error| Failure::Start(error.into()))?;
-        let range = ServiceRange::reserve(&env).await;
+        let data = match &self.data {
+            Some(path) => Some(DataDirectory::open(path).map_err(Failure::Data)?),
+            None => None,
+        };
+        let identity = match &data {
+            Some(directory) => Identity::kept(&env, directory, &[]),
+            None => Identity::generate(&env, &[]),
+        };
+        let identity = identity.map_err(|error| Failure::Start(error.into()))?;
+        let range = ServiceRange::reserve(&env, data.as_ref()).await?;
         let mut config = ServerConfig::new(env.clone());
         config.service_account_admission = true;
         config.service_range = range.addresses;
-        let server = Server::new(config);
+        let server = match &data {
+            Some(directory) => Server::open(config, directory).await.map_err(Failure::Data)?,
+            None => Server::new(config),
+        };
 
         let path = self.kubeconfig.map_or_else(Kubeconfig::default_path, Ok)?;
         let access = identity.access();
@@ -106,7 +115,7 @@ impl Up {
         let parts = tokio::select! {
             biased;
             () = &mut interrupted => None,
-            started = Parts::start(&server, &env, root_ca, &chosen) => Some(started?),
+            started = Parts::start(&server, &env, data.as_ref(), root_ca, &chosen) => Some(started?),
         };
         if let Some(parts) = parts {
             let show = async {
@@ -154,67 +163,51 @@ async fn listen(port: u16) -> Result<TcpListener, Failure> {
     })
 }
 
-/// Loopback addresses for Services that no other cluster on this host uses.
-struct ServiceRange {
-    addresses: AddressRange,
-    /// Listening here is what reserves the range; the system gives it back however we end.
-    _reservation: Option<TcpListener>,
-}
-
-impl ServiceRange {
-    /// The first free one of the ranges above those of Pods, beginning anywhere; with none free, one that is shared.
-    async fn reserve(env: &Env) -> Self {
-        let start = env.random_below(RANGES);
-        let octets =
-            (0..RANGES).map(|n| 96 + u8::try_from((start + n) % RANGES).unwrap_or_default());
-        let range = |octet| AddressRange { base: Ipv4Addr::new(127, octet, 0, 0), prefix: 16 };
-        for octet in octets {
-            // The last address of the range, which is never given to a Service.
-            let lock = SocketAddr::from((Ipv4Addr::new(127, octet, 255, 255), RESERVATION_PORT));
-            if let Ok(listener) = TcpListener::bind(lock).await {
-                return Self { addresses: range(octet), _reservation: Some(listener) };
-            }
-        }
-        Self { addresses: range(96), _reservation: None }
-    }
-}
-
 /// The controllers, the operators and the node, at work on one server.
 struct Parts {
     client: kube::Client,
     cluster: Cluster,
     agent: RunningAgent,
-    volumes: PathBuf,
+    /// Volumes that nobody will ask for again.
+    temporary: Option<PathBuf>,
 }
 
 impl Parts {
     async fn start(
         server: &Server,
         env: &Env,
+        data: Option<&DataDirectory>,
         root_ca: String,
         chosen: &[Operator],
     ) -> Result<Self, Failure> {
         let client = kube::Client::new(server.clone(), "default");
-        let volumes =
+        let temporary =
             std::env::temp_dir().join(format!("homeostat-volumes-{:016x}", env.random_u64()));
-        let config = ClusterConfig { root_ca, volumes: volumes.clone() };
+        let (volumes, temporary) = match data {
+            Some(directory) => (directory.path().join("volumes"), None),
+            None => (temporary.clone(), Some(temporary)),
+        };
+        let config = ClusterConfig { root_ca, volumes };
         let mut manager = Manager::new(client.clone(), env.clone()).grace(GRACE);
         for operator in chosen {
             manager = (operator.join)(manager);
         }
         let cluster =
             Cluster::start(manager, &config).await.map_err(|error| Failure::Start(error.into()))?;
-        let agent = AgentConfig::new(client.clone(), env.clone());
+        let mut agent = AgentConfig::new(client.clone(), env.clone());
+        agent.data = data.map(|directory| directory.path().join("node"));
         let agent = Agent::start(agent).await.map_err(|error| Failure::Start(error.into()))?;
         server.connect_nodes(Arc::new(Node(agent.service())));
-        Ok(Self { client, cluster, agent, volumes })
+        Ok(Self { client, cluster, agent, temporary })
     }
 
     /// Controllers first, so that nobody makes anew what the node ends.
     async fn stop(self) -> Result<(), Failure> {
         let stopped = self.cluster.stop().await;
         self.agent.stop().await;
-        let _ = tokio::fs::remove_dir_all(&self.volumes).await;
+        if let Some(volumes) = &self.temporary {
+            let _ = tokio::fs::remove_dir_all(volumes).await;
+        }
         stopped.map_err(|error| Failure::Stop(error.into()))
     }
 }

@@ -34,6 +34,9 @@ pub(crate) enum Verb {
         /// Run until killed instead.
         #[arg(long)]
         detached: bool,
+        /// Sync everything to disk, as a real cluster does.
+        #[arg(long)]
+        durable: bool,
     },
 }
 
@@ -42,7 +45,9 @@ pub(crate) fn run(verb: &Verb) -> Result<()> {
         Verb::Build => println!("{}", build::ensure()?.folder.display()),
         Verb::Up => println!("{}", start::up()?.display()),
         Verb::Down => start::down()?,
-        Verb::Supervise { folder, detached } => start::supervise(folder, *detached)?,
+        Verb::Supervise { folder, detached, durable } => {
+            start::supervise(folder, *detached, *durable)?;
+        }
     }
     Ok(())
 }

@@ -117,9 +117,9 @@ fn wait_until_ready(supervisor: &mut Child) -> Result<()> {
 }
 
 /// The hidden command that owns the two servers.
-pub(super) fn supervise(folder: &Path, detached: bool) -> Result<()> {
+pub(super) fn supervise(folder: &Path, detached: bool, durable: bool) -> Result<()> {
     let binaries = binaries()?;
-    let _servers = match Servers::start(&binaries, folder) {
+    let _servers = match Servers::start(&binaries, folder, durable) {
         Ok(servers) => servers,
         Err(error) => {
             // The first line is the answer, whoever reads it.
@@ -154,26 +154,25 @@ struct Servers {
 }
 
 impl Servers {
-    fn start(binaries: &Binaries, folder: &Path) -> Result<Self> {
+    fn start(binaries: &Binaries, folder: &Path, durable: bool) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let mut servers = Self { children: Vec::new() };
         let [client, peer, secure] = free_ports()?;
         let etcd = format!("http://127.0.0.1:{client}");
         let etcd_peer = format!("http://127.0.0.1:{peer}");
-        servers.spawn(
-            folder,
-            &binaries.path("etcd"),
-            &[
-                format!("--data-dir={}", folder.join("etcd").display()),
-                format!("--listen-client-urls={etcd}"),
-                format!("--advertise-client-urls={etcd}"),
-                format!("--listen-peer-urls={etcd_peer}"),
-                format!("--initial-advertise-peer-urls={etcd_peer}"),
-                format!("--initial-cluster=default={etcd_peer}"),
-                // Its data is thrown away with the run.
-                "--unsafe-no-fsync".to_owned(),
-            ],
-        )?;
+        let mut arguments = vec![
+            format!("--data-dir={}", folder.join("etcd").display()),
+            format!("--listen-client-urls={etcd}"),
+            format!("--advertise-client-urls={etcd}"),
+            format!("--listen-peer-urls={etcd_peer}"),
+            format!("--initial-advertise-peer-urls={etcd_peer}"),
+            format!("--initial-cluster=default={etcd_peer}"),
+        ];
+        if !durable {
+            // Its data is thrown away with the run.
+            arguments.push("--unsafe-no-fsync".to_owned());
+        }
+        servers.spawn(folder, &binaries.path("etcd"), &arguments)?;
         let (private, public) =
             (folder.join("service-account.key"), folder.join("service-account.pub"));
         let key = rcgen::KeyPair::generate()?;

@@ -1,4 +1,5 @@
-//! A certificate authority that lives as long as the server, and the one certificate it signs.
+//! A certificate authority that lives as long as the server or its data directory, and the one
+//! certificate it signs at each start.
 
 use homeostat_env::Env;
 use rcgen::{
@@ -6,10 +7,18 @@ use rcgen::{
     KeyUsagePurpose, SerialNumber,
 };
 
+use crate::store::StorageError;
+
 /// No identity could be made.
 #[derive(Debug, thiserror::Error)]
-#[error("no certificate could be made: {0}")]
-pub struct IdentityError(#[from] rcgen::Error);
+pub enum IdentityError {
+    /// No certificate could be made.
+    #[error("no certificate could be made: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The one that is kept cannot be read, or none can be kept.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
 
 /// Names every server answers to.
 const NAMES: &[&str] = &[
@@ -31,16 +40,49 @@ pub(super) struct Issued {
     pub(super) key: Vec<u8>,
 }
 
-pub(super) fn issue(env: &Env, names: &[&str]) -> Result<Issued, IdentityError> {
-    let ca_key = KeyPair::generate()?;
-    let mut ca = CertificateParams::new(Vec::new())?;
-    ca.distinguished_name.push(DnType::CommonName, "homeostat");
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    ca.serial_number = Some(serial(env));
-    let ca_pem = ca.self_signed(&ca_key)?.pem();
-    let authority = Issuer::new(ca, ca_key);
+/// Who signs.
+pub(super) struct Authority {
+    pem: String,
+    key: KeyPair,
+}
 
+impl Authority {
+    pub(super) fn generate(env: &Env) -> Result<Self, IdentityError> {
+        let key = KeyPair::generate()?;
+        let mut parameters = Self::parameters()?;
+        parameters.serial_number = Some(serial(env));
+        let pem = parameters.self_signed(&key)?.pem();
+        Ok(Self { pem, key })
+    }
+
+    /// The certificate and the key, to be kept where nobody else can read them.
+    pub(super) fn to_text(&self) -> String {
+        format!("{}{}", self.pem, self.key.serialize_pem())
+    }
+
+    pub(super) fn from_text(text: &str) -> Result<Self, IdentityError> {
+        let at = text.find("-----BEGIN PRIVATE KEY-----").unwrap_or(text.len());
+        Ok(Self { pem: text[..at].to_owned(), key: KeyPair::from_pem(&text[at..])? })
+    }
+
+    /// The same at every start: those who know the certificate know its name and key.
+    fn parameters() -> Result<CertificateParams, IdentityError> {
+        let mut parameters = CertificateParams::new(Vec::new())?;
+        parameters.distinguished_name.push(DnType::CommonName, "homeostat");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        Ok(parameters)
+    }
+}
+
+pub(super) fn issue(
+    env: &Env,
+    authority: Authority,
+    names: &[&str],
+) -> Result<Issued, IdentityError> {
+    let ca_pem = authority.pem;
+    let authority = Issuer::new(Authority::parameters()?, authority.key);
     let key = KeyPair::generate()?;
     let names = NAMES.iter().chain(names).map(|name| (*name).to_owned());
     let mut server = CertificateParams::new(names.collect::<Vec<_>>())?;

@@ -18,9 +18,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use homeostat_env::Env;
 
+use crate::directory::DataDirectory;
+
 pub(crate) use attributes::Attributes;
 pub(crate) use authenticate::{Outside, caller};
 pub use certificates::IdentityError;
+use certificates::{Authority, Issued};
 pub(crate) use rbac::{Rbac, RoleWrite};
 pub(crate) use token::{Bound, Claims, ISSUER, Reference, Refused, Tokens};
 pub use token::{SigningKey, SigningKeyError};
@@ -50,10 +53,32 @@ impl Identity {
     /// # Errors
     /// When a name cannot be in a certificate or no key can be made.
     pub fn generate(env: &Env, names: &[&str]) -> Result<Self, IdentityError> {
-        let certificates::Issued { ca_pem, certificate, key } = certificates::issue(env, names)?;
-        let mut secret = [0_u8; 32];
-        env.fill_random(&mut secret);
-        let token = URL_SAFE_NO_PAD.encode(secret);
+        Self::issue(env, Authority::generate(env)?, new_token(env), names)
+    }
+
+    /// The authority and the token that `directory` keeps, made when there are none yet, with a
+    /// fresh certificate as [`Identity::generate`] makes it.
+    ///
+    /// # Errors
+    /// When they cannot be read or kept, or as [`Identity::generate`].
+    pub fn kept(
+        env: &Env,
+        directory: &DataDirectory,
+        names: &[&str],
+    ) -> Result<Self, IdentityError> {
+        let make = || Ok::<_, IdentityError>(Authority::generate(env)?.to_text());
+        let authority = Authority::from_text(&directory.keep("authority.pem", make)?)?;
+        let token = directory.keep("token", || Ok::<_, IdentityError>(new_token(env)))?;
+        Self::issue(env, authority, token, names)
+    }
+
+    fn issue(
+        env: &Env,
+        authority: Authority,
+        token: String,
+        names: &[&str],
+    ) -> Result<Self, IdentityError> {
+        let Issued { ca_pem, certificate, key } = certificates::issue(env, authority, names)?;
         Ok(Self { access: Access { ca_pem, token }, certificate, key })
     }
 
@@ -67,6 +92,12 @@ impl Identity {
     pub(crate) fn is_admin(&self, token: &str) -> bool {
         same(token.as_bytes(), self.access.token.as_bytes())
     }
+}
+
+fn new_token(env: &Env) -> String {
+    let mut secret = [0_u8; 32];
+    env.fill_random(&mut secret);
+    URL_SAFE_NO_PAD.encode(secret)
 }
 
 /// Compares in a time that does not tell how much of a guess is right.

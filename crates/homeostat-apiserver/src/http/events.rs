@@ -1,22 +1,34 @@
 //! What one watcher sees of a change: which event, if any, and in which form.
+//!
+//! Objects are encoded when they are committed, and other forms once per change: what is left for
+//! each watcher is to put the words of the event around bytes that all of them share.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use jiff::Timestamp;
-use serde_json::Value;
 
+use super::negotiate::Form;
 use super::render::View;
 use crate::kinds::Kind;
 use crate::registry::selector::Selector;
 use crate::store::{Change, Stored};
 
+/// Bodies from this size on are sent as they lie in the store; smaller ones are cheaper to copy
+/// than to send on their own.
+const SHARED: usize = 4 * 1024;
+
 /// One event of a watch.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    Added(Arc<Stored>),
-    Modified(Arc<Stored>),
-    Deleted(Arc<Stored>),
+    /// An object that was there when the watch began.
+    Initial(Arc<Stored>),
+    Added(Arc<Change>),
+    Modified(Arc<Change>),
+    Deleted(Arc<Change>),
+    /// It is still there, but not selected any more.
+    Left(Arc<Stored>),
     Bookmark(u64),
     /// The bookmark after the initial events.
     InitialEnd(u64),
@@ -34,31 +46,30 @@ pub(crate) struct Events {
 
 impl Events {
     /// What the change looks like from here.
-    pub(crate) fn of(&self, change: &Change) -> Option<Event> {
+    pub(crate) fn of(&self, change: &Arc<Change>) -> Option<Event> {
         if !self.namespace.is_empty() && change.object.key.namespace != self.namespace {
             return None;
         }
-        let before = change.previous.as_ref().filter(|object| self.selector.matches(object));
-        let after = (!change.deleted && self.selector.matches(&change.object))
-            .then(|| change.object.clone());
+        let before = change.previous.as_ref().is_some_and(|object| self.selector.matches(object));
+        let after = !change.deleted && self.selector.matches(&change.object);
         match (before, after) {
-            (None, None) => None,
-            (None, Some(object)) => Some(Event::Added(object)),
-            (Some(_), Some(object)) => Some(Event::Modified(object)),
-            (Some(_), None) if change.deleted => Some(Event::Deleted(change.object.clone())),
-            (Some(before), None) => {
-                Some(Event::Deleted(at_revision(before, change.object.revision)))
-            }
+            (false, false) => None,
+            (false, true) => Some(Event::Added(change.clone())),
+            (true, true) => Some(Event::Modified(change.clone())),
+            (true, false) if change.deleted => Some(Event::Deleted(change.clone())),
+            (true, false) => change.departed().map(Event::Left),
         }
     }
 
     /// Appends the event as one line.
-    pub(crate) fn write(&mut self, bytes: &mut BytesMut, event: &Event, now: Timestamp) {
+    pub(crate) fn write(&mut self, lines: &mut Lines, event: &Event, now: Timestamp) {
         self.view.now = now;
         let (word, object) = match event {
-            Event::Added(object) => ("ADDED", self.view.object(&self.kind, object)),
-            Event::Modified(object) => ("MODIFIED", self.view.object(&self.kind, object)),
-            Event::Deleted(object) => ("DELETED", self.view.object(&self.kind, object)),
+            Event::Initial(object) => ("ADDED", self.view.object(&self.kind, object)),
+            Event::Added(change) => ("ADDED", self.changed(change)),
+            Event::Modified(change) => ("MODIFIED", self.changed(change)),
+            Event::Deleted(change) => ("DELETED", self.changed(change)),
+            Event::Left(object) => ("DELETED", self.view.object(&self.kind, object)),
             Event::Bookmark(revision) => {
                 ("BOOKMARK", self.view.bookmark(&self.kind, *revision, false))
             }
@@ -66,23 +77,167 @@ impl Events {
                 ("BOOKMARK", self.view.bookmark(&self.kind, *revision, true))
             }
         };
-        put(bytes, word, &object);
+        lines.put(word, object);
         self.view.headers = false;
+    }
+
+    /// The changed object. Tables are made for each watcher: they show ages, and their first line
+    /// differs.
+    fn changed(&self, change: &Change) -> Bytes {
+        let shared = matches!(self.view.form, Form::Metadata | Form::MetadataList)
+            && change.object.api_version == self.kind.api_version();
+        if shared {
+            return change.metadata(|object| self.view.object(&self.kind, object));
+        }
+        self.view.object(&self.kind, &change.object)
     }
 }
 
-fn put(bytes: &mut BytesMut, word: &str, object: &[u8]) {
-    bytes.reserve(word.len() + object.len() + 24);
-    bytes.put_slice(b"{\"type\":\"");
-    bytes.put_slice(word.as_bytes());
-    bytes.put_slice(b"\",\"object\":");
-    bytes.put_slice(object);
-    bytes.put_slice(b"}\n");
+/// Events as lines, in pieces that are ready to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pieces: VecDeque<Bytes>,
+    last: BytesMut,
+    /// The bytes in `pieces`.
+    whole: usize,
 }
 
-/// The object as it was, shown at a later revision: it left the selection then.
-fn at_revision(object: &Stored, revision: u64) -> Arc<Stored> {
-    let mut value: Value = object.value();
-    value["metadata"]["resourceVersion"] = revision.to_string().into();
-    Arc::new(Stored { revision, body: value.to_string().into(), ..object.clone() })
+impl Lines {
+    /// How many bytes wait to be taken.
+    pub(crate) fn size(&self) -> usize {
+        self.whole + self.last.len()
+    }
+
+    fn put(&mut self, word: &str, object: Bytes) {
+        self.last.put_slice(b"{\"type\":\"");
+        self.last.put_slice(word.as_bytes());
+        self.last.put_slice(b"\",\"object\":");
+        if object.len() < SHARED {
+            self.last.put_slice(&object);
+        } else {
+            self.whole += self.last.len() + object.len();
+            self.pieces.push_back(self.last.split().freeze());
+            self.pieces.push_back(object);
+        }
+        self.last.put_slice(b"}\n");
+    }
+
+    /// Appends the last line of a watch.
+    pub(crate) fn put_error(&mut self, status: &crate::status::Status) {
+        self.put("ERROR", status.to_value().to_string().into());
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn take(&mut self) -> Option<Bytes> {
+        if let Some(piece) = self.pieces.pop_front() {
+            self.whole -= piece.len();
+            return Some(piece);
+        }
+        (!self.last.is_empty()).then(|| std::mem::take(&mut self.last).freeze())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use futures::FutureExt as _;
+    use proptest::prelude::proptest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::print::IncludeObject;
+    use crate::store::{Draft, Expect, Key, Limits, Pairs, Range, Store};
+
+    fn events(selector: &str, form: Form) -> Events {
+        let kinds = crate::kinds::builtin();
+        let kind = kinds.iter().find(|kind| kind.resource() == "configmaps").unwrap();
+        let now = Timestamp::UNIX_EPOCH;
+        Events {
+            kind: kind.clone(),
+            namespace: "default".to_owned(),
+            selector: Selector::parse(selector, "").unwrap(),
+            view: View { form, include: IncludeObject::Metadata, now, headers: true },
+        }
+    }
+
+    fn lines(lines: &mut Lines) -> Vec<Value> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = lines.take() {
+            bytes.extend_from_slice(&piece);
+        }
+        assert_eq!(lines.size(), 0);
+        let text = String::from_utf8(bytes).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Writes, replaces or deletes `name` in one of two namespaces, with one of two labels.
+    fn write(store: &Store, name: usize, what: u8) {
+        let key = Key::new(["default", "other"][name % 2], format!("map-{name}"));
+        let current = store.get("configmaps", &key);
+        let expect = current.map_or(Expect::Absent, |it| Expect::Revision(it.revision));
+        if let (0, Expect::Revision(revision)) = (what, expect) {
+            store.delete("configmaps", &key, revision).unwrap();
+            return;
+        }
+        let filling = "x".repeat(if what == 2 { 2 * SHARED } else { 10 });
+        let app = if what.is_multiple_of(2) { "web" } else { "db" };
+        let value = json!({
+            "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": {"name": key.name, "labels": {"app": app}},
+            "data": {"filling": filling},
+        });
+        let draft = Draft { value, fields: Pairs::default() };
+        store.put("configmaps", &key, expect, draft).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn filtered_events_tell_exactly_what_is_selected(
+            writes in proptest::collection::vec((0_usize..5, 0_u8..4), 1..60),
+        ) {
+            let store = Store::new(Limits::default());
+            let mut watcher = store.watch("configmaps", store.revision()).unwrap();
+            for (name, what) in writes {
+                write(&store, name, what);
+            }
+            let mut events = events("app=web", Form::Object);
+            let (mut told, mut out) = (BTreeMap::new(), Lines::default());
+            for change in watcher.next().now_or_never().into_iter().flatten().flatten() {
+                let Some(event) = events.of(&change) else { continue };
+                events.write(&mut out, &event, Timestamp::UNIX_EPOCH);
+                let line = lines(&mut out).remove(0);
+                let (metadata, word) = (&line["object"]["metadata"], line["type"].as_str().unwrap());
+                assert_eq!(metadata["resourceVersion"], change.object.revision.to_string());
+                let name = metadata["name"].as_str().unwrap().to_owned();
+                // Nothing is added twice, changed before it was added, or deleted when not there.
+                assert_eq!(told.contains_key(&name), word != "ADDED", "{word} {name}");
+                if word == "DELETED" {
+                    told.remove(&name);
+                } else {
+                    told.insert(name, line["object"].clone());
+                }
+            }
+            let range = Range { namespace: Some("default".into()), ..Range::default() };
+            let listed = store.list("configmaps", &range).unwrap().items;
+            let listed: BTreeMap<String, Value> = listed
+                .iter()
+                .filter(|object| object.labels.get("app") == Some("web"))
+                .map(|object| (object.key.name.clone(), object.value()))
+                .collect();
+            assert_eq!(told, listed);
+        }
+    }
+
+    #[test]
+    fn a_change_is_encoded_once_for_all_watchers_who_want_its_metadata() {
+        let store = Store::new(Limits::default());
+        let mut watcher = store.watch("configmaps", store.revision()).unwrap();
+        write(&store, 0, 2);
+        let change = watcher.next().now_or_never().unwrap().unwrap().remove(0);
+        let shown = |form| events("", form).changed(&change);
+        assert_eq!(shown(Form::Metadata).as_ptr(), shown(Form::Metadata).as_ptr());
+        // The whole object is the very bytes that are stored.
+        assert_eq!(shown(Form::Object).as_ptr(), change.object.body.as_ptr());
+    }
 }

@@ -23,7 +23,12 @@ use crate::status::Status;
 /// Answers a request.
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let head = request.method() == Method::HEAD;
-    let response = match route(&shared, request).await {
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let answered = route(&shared, request).await;
+    // A refusal, too, may tell of something that is not durable yet.
+    let settled = if reads { Ok(()) } else { shared.registry.store.settle().await };
+    let settled = settled.map_err(|error| Status::internal(error.to_string()));
+    let response = match settled.and(answered) {
         Ok(response) => response,
         Err(status) => answer::refusal(&status),
     };
@@ -129,7 +134,7 @@ async fn resource(
         query,
         accepted: accepted(kind, &parts.headers)?,
         headers: parts.headers,
-        body: body::read(body).await?,
+        body: read(&shared.registry, body).await?,
     };
     match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
         (&Method::GET, "", _) if call.target.kind.is_stored() => call.list_or_watch().await,
@@ -348,13 +353,22 @@ fn delete_warnings(kind: &Kind, options: &DeleteOptions) -> Vec<String> {
     ]
 }
 
+/// How long a client may take to send a body.
+const BODY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+async fn read(registry: &Registry, body: Body) -> Result<Bytes, Status> {
+    let read = registry.env.timeout(BODY_PATIENCE, body::read(body)).await;
+    read.unwrap_or_else(|_| Err(Status::bad_request("the body did not arrive in time")))
+}
+
 /// How long a read waits for a revision that is not there yet.
 const REVISION_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
 async fn wait_for(registry: &Registry, revision: u64) -> Result<(), Status> {
     let reached = registry.store.wait_for(revision);
     match registry.env.timeout(REVISION_PATIENCE, reached).await {
-        Ok(()) => Ok(()),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Status::internal(error.to_string())),
         Err(_) => Err(Status::revision_too_large(revision, registry.store.revision())),
     }
 }

@@ -1,28 +1,29 @@
 //! Watches: a stream of events, one JSON document per line.
 //!
-//! The stream is the watcher: it holds a position in the store's ring and a few deadlines, nothing
-//! is spawned or copied for it, and dropping the body ends it.
+//! The stream is the watcher: it holds a position in the store's history and a few deadlines,
+//! nothing is spawned for it, and dropping the body ends it. Bytes are made when the client takes
+//! them, so a slow client costs one batch; when the history has moved past it, the stream ends
+//! with an error.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::stream;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use serde_json::{Value, json};
 use tokio::time::Instant;
 use tower::BoxError;
 
 use super::body::Body;
-use super::events::{Event, Events};
+use super::events::{Event, Events, Lines};
 use super::negotiate::{Accepted, Encoding};
 use crate::registry::options::{Freshness, ListOptions};
 use crate::registry::{Registry, Target};
 use crate::status::Status;
-use crate::store::Watcher;
+use crate::store::{Stored, Watcher};
 
 /// How often a client that wants them gets bookmarks.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -31,6 +32,9 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 1800;
 /// No watch lasts longer, whatever the client says: a year.
 const LONGEST_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 
+/// About how many bytes of initial events are made at a time.
+const INITIAL_BATCH: usize = 256 * 1024;
+
 struct Stream {
     registry: Arc<Registry>,
     events: Events,
@@ -38,8 +42,12 @@ struct Stream {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
-    /// Events to be sent before waiting for more.
-    ready: Bytes,
+    /// The objects that were there at the beginning and are still to be sent.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// What to say after the last of them.
+    initial_end: Option<u64>,
+    /// What is sent before anything else is made.
+    ready: Lines,
 }
 
 /// Starts a watch.
@@ -74,7 +82,7 @@ impl Stream {
         registry: &Arc<Registry>,
         target: &Target,
         options: &ListOptions,
-        mut events: Events,
+        events: Events,
     ) -> Result<Self, Status> {
         let env = &registry.env;
         let seconds = options
@@ -83,7 +91,8 @@ impl Stream {
             .unwrap_or_else(|| DEFAULT_TIMEOUT_SECONDS + env.random_below(DEFAULT_TIMEOUT_SECONDS))
             .min(LONGEST_TIMEOUT_SECONDS);
         let now = env.instant();
-        let mut first = BytesMut::new();
+        let mut ready = Lines::default();
+        let (mut items, mut initial_end) = (Vec::new(), None);
         let initial = match (options.initial_events, options.freshness) {
             (Some(wanted), _) => wanted,
             (None, Freshness::Latest | Freshness::Any) => true,
@@ -91,11 +100,9 @@ impl Stream {
         };
         let watcher = if initial {
             let (listed, watcher) = registry.list_and_watch(target, options)?;
-            for item in &listed.items {
-                events.write(&mut first, &Event::Added(item.clone()), env.now());
-            }
+            items = listed.items;
             if options.initial_events == Some(true) && options.bookmarks {
-                events.write(&mut first, &Event::InitialEnd(listed.revision), env.now());
+                initial_end = Some(listed.revision);
             }
             Some(watcher)
         } else {
@@ -106,7 +113,7 @@ impl Stream {
             match registry.watch(target, from) {
                 Ok(watcher) => Some(watcher),
                 Err(status) => {
-                    write_error(&mut first, &status);
+                    ready.put_error(&status);
                     None
                 }
             }
@@ -118,38 +125,42 @@ impl Stream {
             bookmarks: options.bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
             deadline: now + Duration::from_secs(seconds),
-            ready: first.freeze(),
+            initial: items.into_iter(),
+            initial_end,
+            ready,
         })
     }
 
-    /// The next events, joined; `None` when the watch is over.
+    /// The next piece of the stream; `None` when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if !self.ready.is_empty() {
-                return Some(std::mem::take(&mut self.ready));
+            if let Some(piece) = self.ready.take() {
+                return Some(piece);
+            }
+            if self.write_initial() {
+                continue;
             }
             let watcher = self.watcher.as_mut()?;
-            let mut bytes = BytesMut::new();
+            let env = &self.registry.env;
             let wake =
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
                 biased;
                 changes = watcher.next() => match changes {
                     Ok(changes) => {
-                        for change in &changes {
-                            if let Some(event) = self.events.of(change) {
-                                self.events.write(&mut bytes, &event, self.registry.env.now());
-                            }
+                        let events = changes.iter().filter_map(|change| self.events.of(change));
+                        for event in events.collect::<Vec<_>>() {
+                            self.events.write(&mut self.ready, &event, env.now());
                         }
                     }
                     Err(error) => {
-                        write_error(&mut bytes, &Status::expired(error.to_string()));
+                        self.ready.put_error(&Status::expired(error.to_string()));
                         self.watcher = None;
                     }
                 },
-                () = self.registry.env.sleep_until(wake) => {
+                () = env.sleep_until(wake) => {
                     if self.bookmarks && let Some(revision) = watcher.caught_up() {
-                        self.events.write(&mut bytes, &Event::Bookmark(revision), self.registry.env.now());
+                        self.events.write(&mut self.ready, &Event::Bookmark(revision), env.now());
                     }
                     self.next_bookmark = wake + BOOKMARK_EVERY;
                     if wake == self.deadline {
@@ -157,13 +168,22 @@ impl Stream {
                     }
                 }
             }
-            self.ready = bytes.freeze();
         }
     }
-}
 
-fn write_error(bytes: &mut BytesMut, status: &Status) {
-    let event: Value = json!({"type": "ERROR", "object": status.to_value()});
-    bytes.put_slice(event.to_string().as_bytes());
-    bytes.put_u8(b'\n');
+    /// Writes some of the objects that were there at the beginning; `false` when none are left.
+    fn write_initial(&mut self) -> bool {
+        let now = self.registry.env.now();
+        while self.ready.size() < INITIAL_BATCH {
+            let event = match self.initial.next() {
+                Some(object) => Event::Initial(object),
+                None => match self.initial_end.take() {
+                    Some(revision) => Event::InitialEnd(revision),
+                    None => break,
+                },
+            };
+            self.events.write(&mut self.ready, &event, now);
+        }
+        self.ready.size() > 0
+    }
 }

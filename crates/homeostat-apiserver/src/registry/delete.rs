@@ -9,7 +9,7 @@ use super::options::{DeleteOptions, ListOptions};
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
 use crate::kinds::{Generation, Kind, Propagation};
 use crate::status::Status;
-use crate::store::{Expect, Stored};
+use crate::store::{Expect, StoreError, Stored};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -153,11 +153,12 @@ impl Writer<'_> {
         object: &Value,
     ) -> Result<Arc<Stored>, Status> {
         let resource = convert::resource(kind);
-        let last = self
-            .registry
-            .store
-            .delete(&resource, &stored.key, stored.revision)
-            .map_err(|_| Status::modified(kind, &stored.key.name))?;
+        let last = self.registry.store.delete(&resource, &stored.key, stored.revision).map_err(
+            |error| match error {
+                StoreError::Failed => Status::internal(error.to_string()),
+                _ => Status::modified(kind, &stored.key.name),
+            },
+        )?;
         self.registry.rbac.removed(&resource, &stored.key);
         (hooks::of(kind).removed)(self, kind, object);
         Ok(last)

@@ -1,12 +1,13 @@
 //! Which fields of which kind a field selector may name: a table, not code per kind.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::selector::Selector;
 use crate::kinds::Kind;
 use crate::status::Status;
+use crate::store::Pairs;
 
 /// `(resource, [(field as selected, JSON pointer, value when absent)])`
 type Row = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
@@ -69,27 +70,23 @@ fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
 }
 
 /// The values of the selectable fields of an object, in the form it is stored in.
-pub(crate) fn selectable(kind: &Kind, object: &Value) -> BTreeMap<String, String> {
-    let mut fields: BTreeMap<String, String> = rows(kind)
-        .iter()
-        .map(|(field, pointer, absent)| {
-            let value = object.pointer(pointer).map_or_else(|| (*absent).to_owned(), scalar);
-            ((*field).to_owned(), value)
-        })
-        .collect();
-    for path in kind.custom.iter().flat_map(|custom| &custom.selectable_fields) {
-        let pointer = path.replace('.', "/");
-        let value = object.pointer(&pointer).map_or_else(String::new, scalar);
-        fields.insert(path.trim_start_matches('.').to_owned(), value);
-    }
-    fields
+pub(crate) fn selectable(kind: &Kind, object: &Value) -> Pairs {
+    let own = rows(kind).iter().map(|(field, pointer, absent)| {
+        let value = object.pointer(pointer);
+        (Cow::Borrowed(*field), value.map_or(Cow::Borrowed(*absent), scalar))
+    });
+    let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields).map(|path| {
+        let value = object.pointer(&path.replace('.', "/"));
+        (Cow::Borrowed(path.trim_start_matches('.')), value.map_or(Cow::Borrowed(""), scalar))
+    });
+    own.chain(custom).collect()
 }
 
-fn scalar(value: &Value) -> String {
+fn scalar(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
+        Value::String(text) => text.into(),
+        Value::Null => "".into(),
+        other => other.to_string().into(),
     }
 }
 

@@ -34,7 +34,7 @@ use crate::auth::{Rbac, Tokens};
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
-use crate::store::{Draft, Expect, Key, Range, Store, Stored};
+use crate::store::{Draft, Expect, Key, Pairs, Range, Store, StoreError, Stored};
 
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
@@ -100,18 +100,34 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Registry {
-    /// An empty registry that serves the built-in kinds.
-    pub(crate) fn new(config: ServerConfig) -> Self {
+    /// A registry of what `store` holds that serves the built-in kinds.
+    pub(crate) fn new(config: ServerConfig, store: Store) -> Self {
         let builtin = crate::kinds::builtin().iter().cloned();
         Self {
             env: config.env.clone(),
-            store: Store::new(config.history),
+            store,
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
             events: expiry::Expiry::default(),
             tokens: Tokens::new(config.signing_key.clone()),
             rbac: Rbac::default(),
             pen: Mutex::new(()),
             config,
+        }
+    }
+
+    /// Takes up what follows from the objects that are there already: the kinds of definitions,
+    /// deletions that were under way, and the end of Events.
+    pub(crate) fn resume(&self) {
+        let snapshot = self.store.newest();
+        for event in snapshot.objects(expiry::EVENTS) {
+            self.events.written(&self.store, event, self.env.now());
+        }
+        let definitions = "customresourcedefinitions";
+        let catalogue = self.catalogue();
+        let Some(kind) = catalogue.find("apiextensions.k8s.io", "v1", definitions) else { return };
+        let writer = self.writer();
+        for definition in snapshot.objects(&convert::resource(kind)) {
+            (hooks::of(kind).committed)(&writer, kind, Some(&definition.value()));
         }
     }
 
@@ -167,9 +183,10 @@ impl Writer<'_> {
         let draft = Draft { value: object, fields };
         let resource = convert::resource(kind);
         let put = self.registry.store.put(&resource, key, expect, draft);
-        let stored = put.map_err(|_| match expect {
-            Expect::Absent => Status::already_exists(kind, &key.name),
-            Expect::Revision(_) => Status::modified(kind, &key.name),
+        let stored = put.map_err(|error| match (error, expect) {
+            (StoreError::Failed, _) => Status::internal(error.to_string()),
+            (_, Expect::Absent) => Status::already_exists(kind, &key.name),
+            (_, Expect::Revision(_)) => Status::modified(kind, &key.name),
         })?;
         if let Some(object) = rules {
             self.registry.rbac.written(&resource, key, &object);
@@ -187,8 +204,8 @@ pub(crate) fn transient(key: &Key, object: &Value) -> Stored {
         revision: 0,
         key: key.clone(),
         api_version: object.get("apiVersion").and_then(Value::as_str).unwrap_or("").to_owned(),
-        labels: std::collections::BTreeMap::default(),
-        fields: std::collections::BTreeMap::default(),
+        labels: Pairs::default(),
+        fields: Pairs::default(),
         body: object.to_string().into(),
     }
 }

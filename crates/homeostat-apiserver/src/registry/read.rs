@@ -29,6 +29,7 @@ impl Registry {
     /// 404 when there is none.
     pub fn get(&self, target: &Target) -> Result<Arc<Stored>, Status> {
         self.store
+            .snapshot()
             .get(&convert::resource(&target.kind), &target.key())
             .ok_or_else(|| Status::not_found(&target.kind, &target.name))
     }
@@ -54,6 +55,7 @@ impl Registry {
         }
         let page = self
             .store
+            .snapshot()
             .list(&convert::resource(&target.kind), &range)
             .map_err(|error| self.list_expired(error, range.after.as_ref()))?;
         let mut items: Vec<Arc<Stored>> =

@@ -1,9 +1,7 @@
 //! Label and field selectors: parsing and matching, as the API's query parameters spell them.
 
-use std::collections::BTreeMap;
-
 use crate::status::Status;
-use crate::store::Stored;
+use crate::store::{Pairs, Stored};
 
 /// Which objects a list, a watch or a deletecollection is about; the default selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,12 +69,12 @@ impl Selector {
 }
 
 impl Requirement {
-    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    fn matches(&self, labels: &Pairs) -> bool {
         let value = labels.get(&self.key);
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.test {
-            Test::In(values) => value.is_some_and(|value| values.contains(value)),
-            Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Test::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            Test::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
             Test::Exists => value.is_some(),
             Test::Absent => value.is_none(),
             Test::Greater(bound) => number().is_some_and(|number| number > *bound),
@@ -90,7 +88,7 @@ impl FieldRequirement {
         let value = match self.field.as_str() {
             "metadata.name" => object.key.name.as_str(),
             "metadata.namespace" => object.key.namespace.as_str(),
-            field => object.fields.get(field).map_or("", String::as_str),
+            field => object.fields.get(field).unwrap_or(""),
         };
         (value == self.value) == self.equal
     }
@@ -193,8 +191,8 @@ mod tests {
             revision: 2,
             key: Key::new("default", "web"),
             api_version: "v1".into(),
-            labels: labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
-            fields: BTreeMap::from([("status.phase".into(), "Running".into())]),
+            labels: labels.iter().copied().collect(),
+            fields: [("status.phase", "Running")].into_iter().collect(),
             body: bytes::Bytes::new(),
         }
     }

@@ -1,72 +1,39 @@
 //! The revisioned store: every object, one counter of revisions, and the recent past.
 //!
-//! Only the store assigns revisions. A commit is visible to every reader and watcher at once,
-//! before the writer hears of it. It knows neither kinds nor HTTP, and never does IO.
+//! ```text
+//! writers ──▶ head ──commits──▶ flusher ──▶ storage        (durable: shown once it is safe)
+//!              └────────snapshot────────────────▶ published ──▶ readers, watchers
+//! ```
+//!
+//! Only the store assigns revisions. Writers build on the newest state, readers and watchers see
+//! the newest durable one; in memory the two are the same. It knows neither kinds nor HTTP.
 
-mod state;
+mod change;
+mod flusher;
+mod head;
+mod log;
+mod object;
+mod pairs;
+mod publish;
+mod snapshot;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod watcher;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use bytes::Bytes;
-use serde_json::Value;
-
-use state::State;
+pub use change::Change;
+use flusher::{Flusher, Queue, Writers};
+pub use head::Commit;
+use head::Head;
+pub use log::{Log, LogOptions};
+pub use object::{Draft, Key, Stored};
+pub use pairs::Pairs;
+use publish::Published;
+pub use snapshot::Snapshot;
+pub use storage::{Loaded, Storage, StorageError};
 pub use watcher::Watcher;
-
-/// Where an object lives among those of its resource; ordered namespace first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// Empty for objects of the cluster.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
-impl Key {
-    /// The key of `name` in `namespace` (empty for objects of the cluster).
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-}
-
-/// One version of one object, as committed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
-    /// The revision of the commit; for a deletion, of the deletion.
-    pub revision: u64,
-    /// Where it lives.
-    pub key: Key,
-    /// The `apiVersion` it is written in.
-    pub api_version: String,
-    /// The labels.
-    pub labels: BTreeMap<String, String>,
-    /// What field selectors of its kind can ask for.
-    pub fields: BTreeMap<String, String>,
-    /// The object as JSON, `metadata.resourceVersion` included.
-    pub body: Bytes,
-}
-
-impl Stored {
-    /// The object, decoded.
-    #[must_use]
-    pub fn value(&self) -> Value {
-        // The bytes were encoded by this store from a Value: they always decode.
-        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
-    }
-}
-
-/// An object about to be committed: everything but its revision.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    /// The object; its `metadata.resourceVersion` is overwritten.
-    pub value: Value,
-    /// What field selectors of its kind can ask for.
-    pub fields: BTreeMap<String, String>,
-}
 
 /// What a write expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +42,19 @@ pub enum Expect {
     Absent,
     /// The object at exactly this revision.
     Revision(u64),
+}
+
+/// One write of a commit.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// The resource.
+    pub resource: String,
+    /// Where in it.
+    pub key: Key,
+    /// What must be there.
+    pub expect: Expect,
+    /// What shall be there; `None` deletes.
+    pub draft: Option<Draft>,
 }
 
 /// Why the store refuses.
@@ -91,17 +71,9 @@ pub enum StoreError {
         /// The oldest one still known.
         oldest: u64,
     },
-}
-
-/// One commit to one resource.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// The object after the commit; its last state at the deletion's revision when deleted.
-    pub object: Arc<Stored>,
-    /// The object before the commit; `None` when it was created.
-    pub previous: Option<Arc<Stored>>,
-    /// Whether the commit removed it.
-    pub deleted: bool,
+    /// The storage failed: what was written is not known to be kept, and nothing more is written.
+    #[error("the storage failed, nothing is written any more; the server's log says why")]
+    Failed,
 }
 
 /// Part of a list, at one revision.
@@ -124,54 +96,170 @@ pub struct Range {
     pub at: Option<u64>,
 }
 
+/// How much of the past is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Changes of each resource; 4096 by default.
+    pub changes: usize,
+    /// Bytes of all resources together that are kept for the past alone; 64 MiB by default.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { changes: 4096, bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// How the store is, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// The revision that readers see.
+    pub revision: u64,
+    /// Bytes kept for the past alone.
+    pub history_bytes: usize,
+    /// Watchers.
+    pub watchers: usize,
+}
+
 /// A handle on the store; clones share it.
 #[derive(Debug, Clone)]
 pub struct Store {
-    state: Arc<Mutex<State>>,
+    queue: Arc<Queue>,
+    published: Arc<Published>,
+    /// `None` in memory.
+    flusher: Option<Arc<Flusher>>,
 }
 
 impl Store {
-    /// An empty store that keeps the last `history` changes of each resource.
+    /// An empty store in memory.
     #[must_use]
-    pub fn new(history: usize) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(history))) }
+    pub fn new(limits: Limits) -> Self {
+        Self::with(Head::new(limits))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A store that begins with what `storage` has kept and keeps every commit there.
+    ///
+    /// # Errors
+    /// [`StorageError`] when that cannot be read.
+    pub fn open(limits: Limits, mut storage: impl Storage) -> Result<Self, StorageError> {
+        let mut head = Head::new(limits);
+        storage.load(&mut |loaded| match loaded {
+            Loaded::Beginning(revision) => head.begin_at(revision),
+            Loaded::Object { resource, object } => head.restore(&resource, object),
+            Loaded::Commit { revision, changes } => head.replay(revision, changes),
+        })?;
+        let mut store = Self::with(head);
+        let flusher =
+            Flusher::start(store.queue.clone(), store.published.clone(), Box::new(storage))
+                .map_err(|source| StorageError::Io {
+                    what: "start the thread that writes",
+                    path: std::path::PathBuf::new(),
+                    source,
+                })?;
+        store.flusher = Some(Arc::new(flusher));
+        Ok(store)
     }
 
-    /// The revision of the last commit; never 0.
+    fn with(head: Head) -> Self {
+        let published = Arc::new(Published::new(head.snapshot.clone()));
+        Self { queue: Arc::new(Queue::new(head)), published, flusher: None }
+    }
+
+    fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.queue.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What readers see: the newest state that is durable. It stays as it is.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.published.snapshot()
+    }
+
+    /// The revision that readers see; never 0.
     #[must_use]
     pub fn revision(&self) -> u64 {
-        self.lock().revision()
+        self.snapshot().revision()
     }
 
-    /// Waits until `revision` is committed.
-    pub async fn wait_for(&self, revision: u64) {
-        let mut committed = self.lock().committed();
-        // The sender lives in the store, which `self` holds.
-        let _ = committed.wait_for(|current| *current >= revision).await;
+    /// What writers build on: the newest state, which may not be durable yet.
+    #[must_use]
+    pub fn newest(&self) -> Snapshot {
+        self.writers().head.snapshot.clone()
     }
 
-    /// The object under `key`.
+    /// The newest version of the object under `key`, as writers see it.
     #[must_use]
     pub fn get(&self, resource: &str, key: &Key) -> Option<Arc<Stored>> {
-        self.lock().get(resource, key)
+        self.writers().head.snapshot.get(resource, key)
     }
 
-    /// The objects of a resource at one revision.
+    /// The objects of a resource at one revision, by default the newest, as writers see it.
     ///
     /// # Errors
     /// [`StoreError::Expired`] when `range.at` is older than the history.
     pub fn list(&self, resource: &str, range: &Range) -> Result<Page, StoreError> {
-        self.lock().list(resource, range)
+        self.newest().list(resource, range)
+    }
+
+    /// Waits until readers see `revision`.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when they never will.
+    pub async fn wait_for(&self, revision: u64) -> Result<(), StoreError> {
+        let mut progress = self.published.progress();
+        let reached = progress.wait_for(|now| now.revision >= revision || now.failed).await;
+        match reached {
+            Ok(now) if now.revision >= revision => Ok(()),
+            // The sender lives in the store, which `self` holds: only a failure comes here.
+            _ => Err(StoreError::Failed),
+        }
+    }
+
+    /// Waits until everything committed so far is durable and seen by readers.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when it never will be.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        if self.flusher.is_none() {
+            return Ok(());
+        }
+        let newest = self.writers().head.snapshot.revision;
+        self.wait_for(newest).await
+    }
+
+    /// Does all of `writes` at one revision, or nothing; returns the objects as written, and of
+    /// those deleted the last state.
+    ///
+    /// In memory they are seen by everybody when this returns; with a storage [`Store::settle`]
+    /// says when.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] when something is not as expected or a key is named twice;
+    /// [`StoreError::Failed`] after the storage failed.
+    pub fn commit(&self, writes: Vec<Write>) -> Result<Vec<Arc<Stored>>, StoreError> {
+        let mut writers = self.writers();
+        if writers.failed {
+            return Err(StoreError::Failed);
+        }
+        let commit = writers.head.commit(writes)?;
+        let objects = commit.changes.iter().map(|(_, change)| change.object.clone()).collect();
+        if self.flusher.is_some() {
+            writers.waiting.push(commit);
+            drop(writers);
+            self.queue.ring();
+        } else {
+            let names = commit.changes.into_iter().map(|(name, _)| name);
+            // Under the lock: readers see the commits in their order.
+            self.published.show(writers.head.snapshot.clone(), names);
+        }
+        Ok(objects)
     }
 
     /// Commits `draft` under `key`.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when the store does not hold what is expected; nothing is written.
+    /// As [`Store::commit`].
     pub fn put(
         &self,
         resource: &str,
@@ -179,20 +267,31 @@ impl Store {
         expect: Expect,
         draft: Draft,
     ) -> Result<Arc<Stored>, StoreError> {
-        self.lock().put(resource, key, expect, draft)
+        self.one(resource, key, expect, Some(draft))
     }
 
     /// Removes the object under `key` and returns its last state, at the deletion's revision.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when it is not at `revision` (or absent).
+    /// As [`Store::commit`].
     pub fn delete(
         &self,
         resource: &str,
         key: &Key,
         revision: u64,
     ) -> Result<Arc<Stored>, StoreError> {
-        self.lock().delete(resource, key, revision)
+        self.one(resource, key, Expect::Revision(revision), None)
+    }
+
+    fn one(
+        &self,
+        resource: &str,
+        key: &Key,
+        expect: Expect,
+        draft: Option<Draft>,
+    ) -> Result<Arc<Stored>, StoreError> {
+        let write = Write { resource: resource.to_owned(), key: key.clone(), expect, draft };
+        self.commit(vec![write])?.pop().ok_or(StoreError::Conflict)
     }
 
     /// A watcher that sees every change of `resource` after `revision`.
@@ -200,17 +299,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::Expired`] when changes after `revision` are no longer all known.
     pub fn watch(&self, resource: &str, revision: u64) -> Result<Watcher, StoreError> {
-        let changed = {
-            let mut state = self.lock();
-            state.changes(resource, revision, 0)?;
-            state.subscribe(resource)
-        };
+        let changed = self.published.subscribe(resource);
+        self.snapshot().changes(resource, revision, 0)?;
         Ok(Watcher::new(self.clone(), resource.to_owned(), revision, changed))
     }
 
-    /// The resources that hold at least one object, for whoever cleans up.
+    /// How the store is.
     #[must_use]
-    pub fn resources(&self) -> Vec<String> {
-        self.lock().resources()
+    pub fn figures(&self) -> Figures {
+        Figures {
+            revision: self.revision(),
+            history_bytes: self.writers().head.weight(),
+            watchers: self.published.watchers(),
+        }
     }
 }

@@ -1,13 +1,17 @@
-//! A watcher: a position in the ring of changes that all watchers of a resource share.
+//! A watcher: a position in the changes that all watchers of a resource share.
 //!
-//! It copies nothing and never skips: when the ring has moved past its position, it ends.
+//! It buffers nothing and never skips: when the history has moved past its position, it ends.
+
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{Change, Store, StoreError};
+use super::change::Change;
+use super::{Store, StoreError};
 
-/// How many changes one look at the ring takes, so that the lock is never held for long.
-const BATCH: usize = 256;
+/// About how many bytes of objects one look at the history takes: what a watcher may hold in
+/// memory while its client reads.
+const BATCH: usize = 256 * 1024;
 
 /// Sees every change of one resource after a revision, in order.
 #[derive(Debug)]
@@ -28,15 +32,15 @@ impl Watcher {
         Self { store, resource, seen, changed }
     }
 
-    /// The next changes, at least one; waits for them.
+    /// The next changes, at least one, never a part of a commit; waits for them.
     ///
     /// # Errors
     /// [`StoreError::Expired`] when the watcher was too slow and changes are gone. Safe to call
     /// again after being cancelled.
-    pub async fn next(&mut self) -> Result<Vec<Change>, StoreError> {
+    pub async fn next(&mut self) -> Result<Vec<Arc<Change>>, StoreError> {
         loop {
             self.changed.mark_unchanged();
-            let changes = self.store.lock().changes(&self.resource, self.seen, BATCH)?;
+            let changes = self.store.snapshot().changes(&self.resource, self.seen, BATCH)?;
             if let Some(last) = changes.last() {
                 self.seen = last.object.revision;
                 return Ok(changes);
@@ -53,10 +57,9 @@ impl Watcher {
     /// `None` while changes are waiting to be read.
     #[must_use]
     pub fn caught_up(&mut self) -> Option<u64> {
-        let state = self.store.lock();
-        let revision = state.revision();
-        match state.changes(&self.resource, self.seen, 1) {
-            Ok(changes) if changes.is_empty() => Some(revision),
+        let snapshot = self.store.snapshot();
+        match snapshot.changes(&self.resource, self.seen, 0) {
+            Ok(changes) if changes.is_empty() => Some(snapshot.revision()),
             _ => None,
         }
     }

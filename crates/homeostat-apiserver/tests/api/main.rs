@@ -10,6 +10,7 @@ mod access;
 mod apply;
 mod definitions;
 mod deletion;
+mod durable;
 mod namespaces;
 mod pods;
 mod services;

@@ -1,9 +1,14 @@
+use std::sync::Arc;
+
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use tokio::net::TcpListener;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::refusal;
 
@@ -40,5 +45,37 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     let namespaces: Api<Namespace> = Api::all(nobody);
     assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_request_is_dropped() {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let ca = identity.access().ca_pem.clone();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
+
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = "localhost".try_into().unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect(name, stream).await.unwrap();
+    stream.write_all(b"GET /version HTTP/1.1\r\nHost: loc").await.unwrap();
+    stream.flush().await.unwrap();
+    // From here on time passes whenever everybody waits.
+    tokio::time::pause();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(!serving.is_finished());
     serving.abort();
 }

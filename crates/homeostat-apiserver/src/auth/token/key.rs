@@ -5,7 +5,7 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
@@ -13,6 +13,9 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+use crate::directory::DataDirectory;
+use crate::store::StorageError;
 
 /// What stands before the point in the public key's DER form: an elliptic curve key on P-256.
 const PUBLIC_KEY_PREFIX: [u8; 26] = [
@@ -58,6 +61,22 @@ impl SigningKey {
             Sha256::new().chain_update(PUBLIC_KEY_PREFIX).chain_update(pair.public_key().as_ref());
         let id = URL_SAFE_NO_PAD.encode(digest.finalize());
         Ok(Self { pair, id, pkcs8: bytes.to_vec() })
+    }
+
+    /// The key that `directory` keeps, made when there is none yet: tokens outlive the process.
+    ///
+    /// # Errors
+    /// When it cannot be read or kept.
+    pub fn kept(directory: &DataDirectory) -> Result<Self, StorageError> {
+        const NAME: &str = "service-account.key";
+        let unusable = |error: SigningKeyError| StorageError::Damaged {
+            path: directory.path().join(NAME),
+            at: 0,
+            what: error.to_string(),
+        };
+        let make = || Self::generate().map(|key| STANDARD.encode(key.pkcs8())).map_err(unusable);
+        let bytes = STANDARD.decode(directory.keep(NAME, make)?);
+        Self::from_pkcs8(&bytes.map_err(|_| unusable(SigningKeyError))?).map_err(unusable)
     }
 
     /// What [`SigningKey::from_pkcs8`] reads; as secret as anything can be.

@@ -1,0 +1,71 @@
+//! Figures of the API server, side by side with kube-apiserver and etcd, in one run on one machine.
+//!
+//! `cargo xtask bench` builds and runs it and writes `bench/RESULTS.md`. Figures, not tests: they
+//! depend on the machine, so nothing fails by them; what matters is the ratio.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program with words for people")]
+#![allow(clippy::disallowed_methods, reason = "it measures real time")]
+
+mod load;
+mod measure;
+mod serve;
+mod side;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+
+use measure::{Figures, Sizes};
+use side::Side;
+
+#[derive(Parser)]
+#[command(about = "Measure the API server beside kube-apiserver and etcd")]
+enum Command {
+    /// Measure both and write the table.
+    Run {
+        /// The project's own command, which starts kube-apiserver and etcd.
+        #[arg(long)]
+        xtask: PathBuf,
+        /// Where the table goes.
+        #[arg(long)]
+        results: PathBuf,
+        /// How many objects are held at most.
+        #[arg(long, default_value_t = 100_000)]
+        objects: usize,
+        /// How many watch one kind at the same time.
+        #[arg(long, default_value_t = 1000)]
+        watchers: usize,
+    },
+    /// Be the server that is measured.
+    #[command(hide = true)]
+    Serve(serve::Serve),
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    match Command::parse() {
+        Command::Serve(serve) => serve.run().await,
+        Command::Run { xtask, results, objects, watchers } => {
+            let sizes = Sizes { objects, watchers };
+            let folder = tempfile::tempdir()?;
+            println!("homeostat");
+            let ours = Side::ours(&folder.path().join("ours")).await?;
+            let ours = measure_and_stop(ours, sizes).await?;
+            println!("kube-apiserver + etcd");
+            let theirs = Side::theirs(&xtask, &folder.path().join("theirs")).await?;
+            let theirs = measure_and_stop(theirs, sizes).await?;
+            let table = table::render(&ours, &theirs, sizes, serve::in_process_start());
+            print!("{table}");
+            std::fs::write(results, table)?;
+            Ok(())
+        }
+    }
+}
+
+async fn measure_and_stop(mut side: Side, sizes: Sizes) -> Result<Figures> {
+    let figures = measure::all(&side, sizes).await;
+    side.stop()?;
+    figures
+}

@@ -1,0 +1,147 @@
+//! The data directory of a server: one process at a time, readable by its owner only.
+//!
+//! ```text
+//! DIR/lock        held while a process uses the directory
+//! DIR/store/      the log and its snapshots
+//! DIR/<name>      small secrets: the authority's key, the admin's token
+//! ```
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::store::StorageError;
+
+/// A directory that this process, and no other, uses; clones share the lock.
+#[derive(Debug, Clone)]
+pub struct DataDirectory {
+    path: PathBuf,
+    _lock: Arc<File>,
+}
+
+impl DataDirectory {
+    /// Makes the directory if it is not there (mode 0700) and takes it for this process until the
+    /// last clone is dropped. The system takes it back however the process ends.
+    ///
+    /// # Errors
+    /// [`StorageError::InUse`] when another process has it, [`StorageError::Io`] when it cannot be
+    /// made or opened.
+    pub fn open(path: &Path) -> Result<Self, StorageError> {
+        make_private(path)?;
+        let path = path.canonicalize().map_err(|source| failed("find", path, source))?;
+        let lock = path.join("lock");
+        let file = private(true)
+            .truncate(false)
+            .open(&lock)
+            .map_err(|source| failed("open", &lock, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: Arc::new(file) }),
+            Err(fs::TryLockError::WouldBlock) => Err(StorageError::InUse { path }),
+            Err(fs::TryLockError::Error(source)) => Err(failed("lock", &lock, source)),
+        }
+    }
+
+    /// Where it is, as an absolute path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A directory below this one, made if it is not there (mode 0700).
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be made.
+    pub fn below(&self, name: &str) -> Result<PathBuf, StorageError> {
+        let path = self.path.join(name);
+        make_private(&path)?;
+        Ok(path)
+    }
+
+    /// The text of the small file `name`, written with what `make` gives (mode 0600, whole or not
+    /// at all) when there is none.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be read or written, or whatever `make` fails with.
+    pub fn keep<E: From<StorageError>>(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<String, E> {
+        let path = self.path.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => return Ok(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(failed("read", &path, source).into()),
+        }
+        let text = make()?;
+        write_whole(&path, text.as_bytes())?;
+        Ok(text)
+    }
+}
+
+/// Writes a file beside its place, makes it durable and moves it there.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
+    let beside = path.with_extension("new");
+    let written = || -> std::io::Result<()> {
+        let mut file = private(true).truncate(true).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    written().map_err(|source| failed("write", path, source))?;
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+/// Makes names that were made, moved or removed in a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|source| failed("sync", path, source))
+}
+
+/// How files with secrets in them are opened: for the owner only.
+pub(crate) fn private(create: bool) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).mode(0o600);
+    options
+}
+
+pub(crate) fn failed(what: &'static str, path: &Path, source: std::io::Error) -> StorageError {
+    StorageError::Io { what, path: path.to_owned(), source }
+}
+
+fn make_private(path: &Path) -> Result<(), StorageError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| failed("make the directory", path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_one_at_a_time_has_the_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("data");
+        let first = DataDirectory::open(&path).unwrap();
+        assert!(matches!(DataDirectory::open(&path), Err(StorageError::InUse { .. })));
+        drop(first);
+        DataDirectory::open(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_made_once_and_for_the_owner_only() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::open(&place.path().join("data")).unwrap();
+        let keep =
+            |text: &str| directory.keep::<StorageError>("token", || Ok(text.to_owned())).unwrap();
+        assert_eq!((keep("first"), keep("second")), ("first".into(), "first".into()));
+        let mode = |name: &str| {
+            fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777
+        };
+        assert_eq!((mode("token"), mode("lock"), mode("")), (0o600, 0o600, 0o700));
+    }
+}

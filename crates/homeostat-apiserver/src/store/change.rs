@@ -1,0 +1,49 @@
+//! One change of one object, and the forms of it that all watchers share.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::Stored;
+
+/// What a commit did to one object.
+#[derive(Debug)]
+pub struct Change {
+    /// The object after the commit; its last state at the deletion's revision when deleted.
+    pub object: Arc<Stored>,
+    /// The object before the commit; `None` when it was created.
+    pub previous: Option<Arc<Stored>>,
+    /// Whether the commit removed it.
+    pub deleted: bool,
+    left: OnceLock<Arc<Stored>>,
+    metadata: OnceLock<Bytes>,
+}
+
+/// What a change costs besides the bodies it keeps.
+const OVERHEAD: usize = 160;
+
+impl Change {
+    pub(super) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {
+        Self { object, previous, deleted, left: OnceLock::new(), metadata: OnceLock::new() }
+    }
+
+    /// The object before the commit, shown at the revision of the commit: what those see from whose
+    /// selection it went.
+    #[must_use]
+    pub fn departed(&self) -> Option<Arc<Stored>> {
+        let previous = self.previous.as_ref()?;
+        Some(self.left.get_or_init(|| Arc::new(previous.at(self.object.revision))).clone())
+    }
+
+    /// The object's metadata in the form `encode` gives it, made once for everybody who asks.
+    pub fn metadata(&self, encode: impl FnOnce(&Arc<Stored>) -> Bytes) -> Bytes {
+        self.metadata.get_or_init(|| encode(&self.object)).clone()
+    }
+
+    /// The bytes that are kept for the sake of this change alone. A live object is not among them,
+    /// and one that was replaced belongs to the change that did so.
+    pub(super) fn weight(&self) -> usize {
+        let last = if self.deleted { self.object.body.len() } else { 0 };
+        OVERHEAD + last + self.previous.as_ref().map_or(0, |previous| previous.body.len())
+    }
+}

@@ -1,0 +1,113 @@
+//! A snapshot on disk: every object at one revision, so that the log before it can go.
+//!
+//! Written beside its place and moved there when it is durable: there is a whole one or none.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::super::snapshot::Snapshot;
+use super::super::storage::{Loaded, StorageError};
+use super::frame::{self, Found};
+use super::record::{self, Reader};
+use crate::directory::{failed, private, sync_directory};
+
+const MAGIC: [u8; 8] = *b"hmstsnap";
+/// About how many bytes of objects share a frame.
+const CHUNK: usize = 256 * 1024;
+/// The number of the frame that says how many objects there were.
+const LAST: u64 = u64::MAX;
+
+pub(super) fn path(directory: &Path, revision: u64) -> PathBuf {
+    directory.join(format!("snapshot-{revision:020}"))
+}
+
+/// Writes `snapshot`; returns its size.
+pub(super) fn write(directory: &Path, snapshot: &Snapshot) -> Result<u64, StorageError> {
+    let path = path(directory, snapshot.revision());
+    let beside = path.with_extension("new");
+    let written = || -> std::io::Result<u64> {
+        let file = private(true).truncate(true).open(&beside)?;
+        let mut file = BufWriter::new(file);
+        put_all(&mut file, snapshot)?;
+        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&beside, &path)?;
+        file.metadata().map(|metadata| metadata.len())
+    };
+    let size = written().map_err(|source| failed("write", &path, source))?;
+    sync_directory(directory)?;
+    Ok(size)
+}
+
+fn put_all(file: &mut BufWriter<File>, snapshot: &Snapshot) -> std::io::Result<()> {
+    file.write_all(&frame::header(MAGIC, snapshot.revision()))?;
+    let (mut bytes, mut count, mut number) = (Vec::new(), 0_u64, 0_u64);
+    let mut begin = frame::open(&mut bytes);
+    for (resource, _) in snapshot.resources() {
+        for object in snapshot.objects(resource) {
+            record::put_object(&mut bytes, resource, object);
+            count += 1;
+            if bytes.len() >= CHUNK {
+                frame::seal(&mut bytes, begin, number);
+                file.write_all(&bytes)?;
+                bytes.clear();
+                begin = frame::open(&mut bytes);
+                number += 1;
+            }
+        }
+    }
+    if bytes.len() > begin + frame::FRAME {
+        frame::seal(&mut bytes, begin, number);
+        file.write_all(&bytes)?;
+    }
+    bytes.clear();
+    begin = frame::open(&mut bytes);
+    bytes.extend_from_slice(&count.to_le_bytes());
+    frame::seal(&mut bytes, begin, LAST);
+    file.write_all(&bytes)
+}
+
+/// Reads the snapshot at `revision` whole; returns its size.
+pub(super) fn read(
+    directory: &Path,
+    revision: u64,
+    each: &mut dyn FnMut(Loaded),
+) -> Result<u64, StorageError> {
+    let path = path(directory, revision);
+    let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+    let damaged = |at: usize, what: &str| StorageError::Damaged {
+        path: path.clone(),
+        at: at as u64,
+        what: what.to_owned(),
+    };
+    if frame::read_header(MAGIC, &bytes, &path)? != revision {
+        return Err(damaged(0, "it is of another revision than its name says"));
+    }
+    each(Loaded::Beginning(revision));
+    let (mut at, mut count, mut expected) = (frame::HEADER, 0_u64, 0_u64);
+    loop {
+        match frame::read(&bytes, at) {
+            Found::Frame { number: LAST, payload, next } => {
+                if Reader(payload).number() != Some(count) || next != bytes.len() {
+                    return Err(damaged(at, "it does not hold as many objects as it says"));
+                }
+                return Ok(bytes.len() as u64);
+            }
+            Found::Frame { number, payload, next } if number == expected => {
+                let mut reader = Reader(payload);
+                while !reader.is_empty() {
+                    let (resource, object) =
+                        reader.object().ok_or_else(|| damaged(at, "an object is unreadable"))?;
+                    each(Loaded::Object { resource, object });
+                    count += 1;
+                }
+                expected += 1;
+                at = next;
+            }
+            Found::Frame { .. } => return Err(damaged(at, "a part of it is missing")),
+            Found::End => return Err(damaged(at, "it is cut off")),
+            Found::Broken(what) => return Err(damaged(at, what)),
+        }
+    }
+}

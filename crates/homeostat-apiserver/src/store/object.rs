@@ -1,0 +1,98 @@
+//! What the store holds: one version of one object, its key, and what selectors may ask of it.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::pairs::Pairs;
+
+/// Where an object lives among those of its resource; ordered namespace first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Empty for objects of the cluster.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Key {
+    /// The key of `name` in `namespace` (empty for objects of the cluster).
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// One version of one object, as committed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The revision of the commit; for a deletion, of the deletion.
+    pub revision: u64,
+    /// Where it lives.
+    pub key: Key,
+    /// The `apiVersion` it is written in.
+    pub api_version: String,
+    /// The labels.
+    pub labels: Pairs,
+    /// What field selectors of its kind can ask for.
+    pub fields: Pairs,
+    /// The object as JSON, `metadata.resourceVersion` included.
+    pub body: Bytes,
+}
+
+impl Stored {
+    /// The object, decoded.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        // The bytes were encoded by this store from a Value: they always decode.
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    /// Writes the revision into the object and encodes it, once.
+    pub(super) fn encode(key: &Key, draft: Draft, revision: u64) -> Self {
+        let Draft { mut value, fields } = draft;
+        if let Some(object) = value.as_object_mut() {
+            let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+            metadata["resourceVersion"] = revision.to_string().into();
+        }
+        let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
+        let labels = labels.into_iter().flatten();
+        let labels =
+            labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
+        let api_version =
+            value.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+        type_first(&mut value);
+        let body = Bytes::from(value.to_string());
+        Self { revision, key: key.clone(), api_version, labels, fields, body }
+    }
+
+    /// The same object shown at a later revision.
+    #[must_use]
+    pub fn at(&self, revision: u64) -> Self {
+        let draft = Draft { value: self.value(), fields: self.fields.clone() };
+        Self::encode(&self.key, draft, revision)
+    }
+}
+
+/// An object about to be committed: everything but its revision.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// The object; its `metadata.resourceVersion` is overwritten.
+    pub value: Value,
+    /// What field selectors of its kind can ask for.
+    pub fields: Pairs,
+}
+
+/// Puts `kind` and `apiVersion` where lists expect to find them.
+fn type_first(value: &mut Value) {
+    let Some(object) = value.as_object_mut() else { return };
+    let mut names = object.keys();
+    if names.next().is_some_and(|name| name == "kind")
+        && names.next().is_some_and(|name| name == "apiVersion")
+    {
+        return;
+    }
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = object.shift_remove(name) {
+            object.shift_insert(0, name.to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The guarantees of a watch, each by name, over random histories.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use proptest::prelude::{any, proptest};
+
+use super::super::{Change, Limits, StoreError, Watcher};
+use super::model::{Happened, Pair, RESOURCES, attempts, limits, value};
+
+/// Everything that waits for the watcher, in the pieces it comes in.
+fn drain(watcher: &mut Watcher) -> Result<Vec<Vec<Arc<Change>>>, StoreError> {
+    let mut pieces = Vec::new();
+    while let Some(piece) = watcher.next().now_or_never() {
+        pieces.push(piece?);
+    }
+    Ok(pieces)
+}
+
+fn told(resource: usize, change: &Change) -> Happened {
+    Happened {
+        revision: change.object.revision,
+        resource,
+        name: change.object.key.name.clone(),
+        before: change.previous.as_deref().map(value),
+        after: (!change.deleted).then(|| value(&change.object)),
+    }
+}
+
+/// A history, a watch of `maps` from its beginning, and what it was told.
+fn watched(history: &[Vec<super::model::Attempt>]) -> (Pair, Vec<Vec<Arc<Change>>>) {
+    let mut pair = Pair::new(Limits { changes: 1000, bytes: usize::MAX });
+    let mut watcher = pair.store.watch(RESOURCES[0], pair.store.revision()).unwrap();
+    for attempts in history {
+        pair.attempt(attempts);
+    }
+    let pieces = drain(&mut watcher).unwrap();
+    (pair, pieces)
+}
+
+proptest! {
+    #[test]
+    fn reads_now_and_in_the_past_are_those_of_the_model(history in attempts(), limits in limits()) {
+        let mut pair = Pair::new(limits);
+        for attempts in &history {
+            pair.attempt(attempts);
+        }
+        pair.compare();
+    }
+
+    #[test]
+    fn ordered_events_come_in_the_order_of_their_revisions(history in attempts()) {
+        let (_, pieces) = watched(&history);
+        let revisions: Vec<u64> =
+            pieces.iter().flatten().map(|change| change.object.revision).collect();
+        assert!(revisions.is_sorted());
+    }
+
+    #[test]
+    fn unique_no_event_comes_twice(history in attempts()) {
+        let (_, pieces) = watched(&history);
+        let mut seen: Vec<(u64, String)> = pieces
+            .iter()
+            .flatten()
+            .map(|change| (change.object.revision, change.object.key.name.clone()))
+            .collect();
+        let all = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), all);
+    }
+
+    #[test]
+    fn reliable_no_event_between_two_others_is_missing(history in attempts()) {
+        let (pair, pieces) = watched(&history);
+        let told: Vec<Happened> = pieces.iter().flatten().map(|change| told(0, change)).collect();
+        assert_eq!(told, pair.since(0, 0));
+    }
+
+    #[test]
+    fn atomic_the_events_of_a_commit_come_together(history in attempts()) {
+        let (_, pieces) = watched(&history);
+        for pair in pieces.windows(2) {
+            let (last, first) = (pair[0].last().unwrap(), pair[1].first().unwrap());
+            assert!(last.object.revision < first.object.revision);
+        }
+    }
+
+    #[test]
+    fn resumable_a_watch_goes_on_where_another_ended_or_says_that_it_cannot(
+        history in attempts(),
+        limits in limits(),
+    ) {
+        let mut pair = Pair::new(limits);
+        for attempts in &history {
+            pair.attempt(attempts);
+        }
+        for (revision, _) in &pair.states {
+            match pair.store.watch(RESOURCES[0], *revision) {
+                Ok(mut watcher) => {
+                    let pieces = drain(&mut watcher).unwrap();
+                    let told: Vec<Happened> =
+                        pieces.iter().flatten().map(|change| told(0, change)).collect();
+                    assert_eq!(told, pair.since(0, *revision), "from {revision}");
+                }
+                Err(error) => {
+                    assert!(matches!(error, StoreError::Expired { .. }));
+                    assert!(!pair.since(0, *revision).is_empty(), "nothing was lost at {revision}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bookmarkable_a_bookmark_promises_only_what_was_told(history in attempts(), stop in any::<u8>()) {
+        let mut pair = Pair::new(Limits::default());
+        let mut watcher = pair.store.watch(RESOURCES[0], pair.store.revision()).unwrap();
+        let (mut count, stop) = (0, usize::from(stop) % history.len());
+        for (at, attempts) in history.iter().enumerate() {
+            pair.attempt(attempts);
+            if at == stop {
+                count = drain(&mut watcher).unwrap().iter().flatten().count();
+            }
+        }
+        match watcher.caught_up() {
+            Some(bookmark) => {
+                assert_eq!(bookmark, pair.store.revision());
+                assert_eq!(count, pair.since(0, 0).len());
+            }
+            None => assert!(count < pair.since(0, 0).len()),
+        }
+        drain(&mut watcher).unwrap();
+        assert_eq!(watcher.caught_up(), Some(pair.store.revision()));
+    }
+
+    #[test]
+    fn filtered_only_the_resource_that_was_asked_for_is_told(history in attempts()) {
+        let (pair, pieces) = watched(&history);
+        let values: Vec<u64> = pieces.iter().flatten().map(|change| value(&change.object)).collect();
+        let others = pair.since(1, 0);
+        assert!(others.iter().filter_map(|it| it.after).all(|other| !values.contains(&other)));
+    }
+
+    #[test]
+    fn created_an_event_says_whether_the_object_is_new(history in attempts()) {
+        let (pair, pieces) = watched(&history);
+        let told = pieces.iter().flatten().map(|change| change.previous.is_none());
+        assert!(told.eq(pair.since(0, 0).iter().map(|it| it.before.is_none())));
+    }
+
+    #[test]
+    fn previous_an_event_carries_the_value_before(history in attempts()) {
+        let (pair, pieces) = watched(&history);
+        let told = pieces.iter().flatten().map(|change| change.previous.as_deref().map(value));
+        assert!(told.eq(pair.since(0, 0).iter().map(|it| it.before)));
+    }
+}

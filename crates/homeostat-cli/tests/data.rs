@@ -1,0 +1,95 @@
+//! `homeostat up --data`: what is there after the process was killed, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod running;
+
+use std::fs;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use running::{Up, eventually};
+
+const CLAIM_AND_POD: &str = "
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: notes}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: writer}
+spec:
+  containers:
+  - name: c
+    image: busybox
+    command: [sh, -c, 'echo begun >> /data/notes; exec sleep 86397']
+    volumeMounts: [{name: notes, mountPath: /data}]
+  volumes:
+  - name: notes
+    persistentVolumeClaim: {claimName: notes}
+";
+
+#[test]
+fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_and_keys() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let start = || Up::start(&["--data", data.to_str().unwrap()]);
+    let up = start();
+    up.apply(CLAIM_AND_POD);
+    up.kubectl(&["create", "configmap", "kept", "--from-literal=a=1"]);
+    let lines = |up: &Up| {
+        let output = up.try_kubectl(&["exec", "writer", "--", "cat", "/data/notes"]);
+        String::from_utf8_lossy(&output.stdout).lines().count()
+    };
+    eventually("the Pod has written", || (lines(&up) == 1).then_some(()));
+    let state = |up: &Up| {
+        let uids = ["configmap/kept", "pod/writer", "pvc/notes", "service/kubernetes"];
+        let mut all: Vec<String> =
+            uids.iter().map(|object| up.value(object, ".metadata.uid")).collect();
+        all.push(up.value("service/kubernetes", ".spec.clusterIP"));
+        all.push(up.kubectl(&["config", "view", "--raw", "-o", "jsonpath={.users[0].user.token}"]));
+        let authority = "jsonpath={.clusters[0].cluster.certificate-authority-data}";
+        all.push(up.kubectl(&["config", "view", "--raw", "-o", authority]));
+        all
+    };
+    let before = state(&up);
+    up.end(Signal::SIGKILL);
+    let up = start();
+    assert_eq!(state(&up), before);
+    eventually("the Pod runs again, with what it wrote before", || (lines(&up) == 2).then_some(()));
+}
+
+fn refused(data: &std::path::Path) -> String {
+    let up = Command::new(env!("CARGO_BIN_EXE_homeostat"))
+        .args(["up", "--data"])
+        .arg(data)
+        .output()
+        .unwrap();
+    assert_eq!(up.status.code(), Some(1), "{up:?}");
+    // Long lines are wrapped and led by a bar.
+    let words = String::from_utf8(up.stderr).unwrap().replace(['│', '╰', '─', '▶', '├'], " ");
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_directory_that_is_in_use_or_damaged_is_refused_with_advice() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let up = Up::start(&["--data", data.to_str().unwrap()]);
+    let words = refused(&data);
+    assert!(words.contains("in use by another process") && words.contains("stop"), "{words}");
+    assert_eq!(up.end(Signal::SIGTERM), Some(0));
+    let log = fs::read_dir(data.join("store")).unwrap().flatten();
+    let log = log.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("log-"));
+    let log = log.unwrap();
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let words = refused(&data);
+    assert!(words.contains("is damaged at byte 24"), "{words}");
+    assert!(words.contains("Restore the data directory from a copy"), "{words}");
+    assert_eq!(fs::read(&log).unwrap(), bytes, "a refused file is left as it is");
+}

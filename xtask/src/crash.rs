@@ -1,0 +1,23 @@
+//! `cargo xtask crash`: kills the store in the middle of its work, as often as asked.
+
+use anyhow::Result;
+
+use crate::workspace::run_with;
+
+/// `cargo xtask crash`
+#[derive(clap::Args)]
+pub(crate) struct Crash {
+    /// How often the process is killed.
+    #[arg(long, default_value_t = 1000)]
+    runs: u64,
+}
+
+impl Crash {
+    pub(crate) fn run(&self) -> Result<()> {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let test = ["test", "--package", "homeostat-apiserver", "--test", "crash"];
+        let arguments: Vec<&str> = test.into_iter().chain(["--", "--nocapture"]).collect();
+        let runs = self.runs.to_string();
+        run_with(cargo, &arguments, &[("HOMEOSTAT_CRASH_RUNS", runs.as_ref())])
+    }
+}
