@@ -41,6 +41,7 @@ pub mod kind;
 pub mod labels;
 pub mod lease;
 pub mod manager;
+pub mod metrics;
 pub mod outcome;
 pub mod pod;
 pub mod queue;
@@ -48,7 +49,7 @@ pub mod trigger;
 pub mod watch;
 
 pub use homeostat_env::Env;
-pub use {k8s_openapi, kube};
+pub use {k8s_openapi, kube, prometheus_client};
 
 pub use context::{Applied, Change, Context};
 pub use controller::{Controller, Predicate, Reconciler};
@@ -59,6 +60,7 @@ pub use key::Key;
 pub use kind::{Kind, Object};
 pub use lease::Lease;
 pub use manager::{Manager, Running};
+pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use queue::Backoff;
 pub use trigger::Trigger;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use homeostat_env::Env;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::entry::Decoded;
@@ -51,6 +52,8 @@ pub(crate) struct Core {
 pub(crate) struct Progress {
     pub(crate) state: SourceState,
     pub(crate) synced: bool,
+    /// When the watch last said something.
+    pub(crate) heard: Option<Instant>,
 }
 
 /// Dropped with the last [`Informer`]; the task holds only the [`Core`].
@@ -69,7 +72,7 @@ pub(crate) struct Handle {
 impl Handle {
     pub(crate) fn new(client: kube::Client, env: Env, source: Source) -> Self {
         let (handlers, inbox) = mpsc::unbounded_channel();
-        let progress = Progress { state: SourceState::NotStarted, synced: false };
+        let progress = Progress { state: SourceState::NotStarted, synced: false, heard: None };
         let (progress, _) = watch::channel(progress);
         Self {
             core: Arc::new(Core { source, store: RwLock::default(), progress }),
@@ -164,6 +167,12 @@ impl Informer {
         let mut progress = self.handle.core.progress.subscribe();
         let ended = |progress: &Progress| progress.synced || progress.state == SourceState::Stopped;
         progress.wait_for(ended).await.is_ok_and(|progress| progress.synced)
+    }
+
+    /// When the API last said something about this source, a bookmark at least; `None` before.
+    #[must_use]
+    pub fn heard(&self) -> Option<Instant> {
+        self.handle.core.progress.borrow().heard
     }
 
     /// Up to which revision the cache is complete; `None` before the first list has ended.

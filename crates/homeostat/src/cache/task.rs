@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use homeostat_env::Env;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::informer::{Core, SourceState};
@@ -33,7 +34,7 @@ pub(crate) async fn run(
         }
     });
     let (sender, mut changes) = mpsc::channel(IN_FLIGHT);
-    let mut watch = Box::pin(driver::run(client, env, core.source.clone(), sender));
+    let mut watch = Box::pin(driver::run(client, env.clone(), core.source.clone(), sender));
     let mut handlers: Vec<Handler> = Vec::new();
     loop {
         tokio::select! {
@@ -45,7 +46,7 @@ pub(crate) async fn run(
                 }
                 handlers.push(handler);
             }
-            Some(change) = changes.recv() => core.take(change, &handlers),
+            Some(change) = changes.recv() => core.take(change, &handlers, env.instant()),
             () = &mut watch => break,
         }
     }
@@ -53,7 +54,8 @@ pub(crate) async fn run(
 }
 
 impl Core {
-    fn take(&self, change: Change<Entry>, handlers: &[Handler]) {
+    fn take(&self, change: Change<Entry>, handlers: &[Handler], now: Instant) {
+        let heard = !matches!(change, Change::Pending(_));
         let was_synced = self.progress.borrow().synced;
         let mut state = None;
         let mut synced = was_synced;
@@ -109,6 +111,9 @@ impl Core {
         // After the handlers: whoever waits for a revision finds its keys in the queues.
         self.progress.send_modify(|progress| {
             progress.synced = synced;
+            if heard {
+                progress.heard = Some(now);
+            }
             if let Some(state) = state
                 && progress.state != SourceState::Stopped
             {

@@ -17,6 +17,7 @@ use crate::journal::Journal;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::lease::Fence;
+use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
 use crate::trigger::Trigger;
 
@@ -29,6 +30,7 @@ pub(crate) struct World {
     pub(crate) recorder: Recorder,
     pub(crate) journal: Journal,
     pub(crate) fence: Fence,
+    pub(crate) metrics: Metrics,
     pub(crate) stop: CancellationToken,
 }
 
@@ -118,6 +120,7 @@ impl<K: Object> Launch for Controller<K> {
                 world.env.clone(),
                 request_limit,
                 world.fence.clone(),
+                world.metrics.clone(),
             ),
             fence: world.fence.clone(),
             informers: by_kind,
@@ -127,9 +130,18 @@ impl<K: Object> Launch for Controller<K> {
             request_limit,
             labelled,
         });
-        let journal = world.journal.clone();
-        let worker =
-            Worker { shared, primaries, queue: queue.clone(), reconcile, journal, timeout };
+        let (journal, metrics) = (world.journal.clone(), world.metrics.clone());
+        let workers = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
+        metrics.workers.get_or_create(&metrics::of(&name)).set(workers);
+        let worker = Worker {
+            shared,
+            primaries,
+            queue: queue.clone(),
+            reconcile,
+            journal,
+            metrics,
+            timeout,
+        };
         let mut workers = JoinSet::new();
         for _ in 0..self.concurrency {
             let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::journal::{Ending, Journal, Record, Write};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
+use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 use crate::queue::{Item, Queue};
 use crate::trigger::Trigger;
@@ -36,6 +37,7 @@ pub(super) struct Worker<K> {
     pub(super) queue: Queue<Key>,
     pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
+    pub(super) metrics: Metrics,
     pub(super) timeout: Duration,
 }
 
@@ -58,6 +60,7 @@ impl<K: Object> Worker<K> {
 
     async fn process(&self, item: &Item<Key>) {
         let (time, began) = (self.shared.env.now(), self.shared.env.instant());
+        let _busy = self.metrics.busy(&self.shared.name);
         let (key, kind) = (&item.key, Kind::of::<K>());
         let fresh = settle(&self.shared.memories, key, &self.primaries, &kind, Some(key)).await;
         let found = fresh.and_then(|()| self.primaries.get::<K>(key));
@@ -77,9 +80,11 @@ impl<K: Object> Worker<K> {
             }
             Err(error) => (self.conclude(key, Err(error), None).await, Vec::<Write>::new()),
         };
+        let took = self.shared.env.instant().saturating_duration_since(began);
+        self.metrics.ended(&self.shared.name, &conclusion.ending, took);
         self.journal.write(Record {
             time,
-            took: self.shared.env.instant().saturating_duration_since(began),
+            took,
             controller: self.shared.name.clone(),
             key: key.clone(),
             triggers: item.triggers.clone(),
@@ -102,11 +107,15 @@ impl<K: Object> Worker<K> {
         match ended {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
+                self.metrics.panicked(&self.shared.name);
                 let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
                 Err(Error::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
             }
-            Err(_) => Err(Error::TimedOut(self.timeout)),
+            Err(_) => {
+                self.metrics.timed_out(&self.shared.name);
+                Err(Error::TimedOut(self.timeout))
+            }
         }
     }
 
@@ -252,6 +261,7 @@ impl<K> Clone for Worker<K> {
             queue: self.queue.clone(),
             reconcile: self.reconcile.clone(),
             journal: self.journal.clone(),
+            metrics: self.metrics.clone(),
             timeout: self.timeout,
         }
     }

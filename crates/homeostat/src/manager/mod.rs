@@ -1,13 +1,16 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
-//! Starting: definitions, event writer, sources, then workers as soon as their caches are in sync.
+//! Starting: address, definitions, lease, event writer, sources, then workers as soon as their caches are in sync.
 //! Stopping: intake, running reconciles (within the grace), caches, events, the lease. A kind that
 //! is missing or forbidden holds back only the controllers that need it.
 
+mod health;
 mod leadership;
+mod listen;
 mod running;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,7 +26,9 @@ use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::kind::Object;
 use crate::lease::Lease;
+use crate::metrics::Metrics;
 
+pub use health::{Check, Health};
 pub use running::Running;
 
 /// Several controllers over one client and one set of caches.
@@ -35,6 +40,8 @@ pub struct Manager {
     definitions: Vec<CustomResourceDefinition>,
     controllers: Vec<Box<dyn Launch>>,
     lease: Option<Lease>,
+    metrics: Metrics,
+    address: Option<SocketAddr>,
     grace: Duration,
 }
 
@@ -75,6 +82,8 @@ impl Manager {
             definitions: Vec::new(),
             controllers: Vec::new(),
             lease: None,
+            metrics: Metrics::default(),
+            address: None,
             grace: Duration::from_secs(30),
         }
     }
@@ -104,6 +113,17 @@ impl Manager {
         self
     }
 
+    /// Answers `/healthz`, `/readyz` and `/metrics` there, in plain HTTP, from before the caches are
+    /// filled until the end of the stop. Port 0 takes any free one; see [`Running::address`].
+    ///
+    /// `/readyz` lists every source and the lease, and is 503 while a source does not follow the
+    /// API: a missing definition, a missing permission, a watch that went silent.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
     /// How long a stop waits for running reconciles; 30 s by default.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
@@ -121,6 +141,12 @@ impl Manager {
     #[must_use]
     pub fn caches(&self) -> Caches {
         self.caches.clone()
+    }
+
+    /// What it counts; add metrics of your own with [`Metrics::register`].
+    #[must_use]
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
     }
 
     /// The client.
@@ -174,8 +200,8 @@ impl Manager {
     /// in the background and not waited for; its controller begins once the source works.
     ///
     /// # Errors
-    /// When a definition cannot be installed, two controllers have the same name, or the terms of
-    /// the lease make no sense.
+    /// When a definition cannot be installed, two controllers have the same name, the terms of the
+    /// lease make no sense, or the address to listen on is taken.
     pub async fn start(self) -> Result<Running> {
         running::start(self).await
     }

@@ -1,13 +1,16 @@
 //! A started manager, and the order in which it stops.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
+use super::health::{Health, Observer};
 use super::leadership::Leadership;
+use super::listen::{self, Listening};
 use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::controller::{Launched, World};
@@ -32,6 +35,8 @@ pub struct Running {
     recorder: Recorder,
     controllers: Vec<Launched>,
     leadership: Leadership,
+    observer: Observer,
+    listening: Option<Listening>,
     grace: Duration,
     /// Ends workers that still wait for their caches.
     stop: DropGuard,
@@ -52,7 +57,8 @@ impl Drop for EndCaches {
 }
 
 pub(super) async fn start(manager: Manager) -> Result<Running> {
-    let Manager { client, env, caches, journal, definitions, controllers, lease, grace } = manager;
+    let Manager { client, env, caches, journal, definitions, controllers, .. } = manager;
+    let Manager { lease, metrics, address, grace, .. } = manager;
     let mut names = BTreeSet::new();
     if let Some(twice) = controllers.iter().find(|one| !names.insert(one.name().to_owned())) {
         let name = twice.name();
@@ -60,6 +66,10 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
             "two controllers are named `{name}`; give one another name with Controller::named"
         )));
     }
+    let bound = match address {
+        Some(address) => Some(listen::bind(address).await?),
+        None => None,
+    };
     for definition in definitions {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let served = env.timeout(ESTABLISH, Box::pin(crd::apply(&client, definition))).await;
@@ -68,6 +78,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         })??;
     }
 
+    let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
     let mut leadership = Leadership::start(&client, &env, lease)?;
     let (recorder, writer) = Recorder::new(client.clone(), env.clone());
     let close_events = CancellationToken::new();
@@ -80,12 +91,25 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         recorder: recorder.clone(),
         journal: journal.clone(),
         fence: leadership.fence.clone(),
+        metrics: metrics.clone(),
         stop: stop.clone(),
     };
     let controllers: Vec<Launched> =
         controllers.into_iter().map(|controller| controller.launch(&world)).collect();
     leadership.follow(controllers.iter().map(Launched::follower).collect());
+    let queue = |one: &Launched| (one.name.to_string(), one.queue.clone());
+    let observer = Observer {
+        env: env.clone(),
+        caches: caches.clone(),
+        recorder: recorder.clone(),
+        metrics,
+        fence: leadership.fence.clone(),
+        lease: lease_name,
+        queues: controllers.iter().map(queue).collect(),
+    };
     let running = Running {
+        listening: bound.map(|bound| bound.serve(observer.clone())),
+        observer,
         _end_caches: EndCaches(caches.clone()),
         env,
         journal,
@@ -142,6 +166,24 @@ impl Running {
             .collect()
     }
 
+    /// How it is: every source, and the lease.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.observer.health()
+    }
+
+    /// Its metrics, as OpenMetrics text.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.observer.metrics()
+    }
+
+    /// Where it answers probes; `None` unless [`Manager::listen`] was asked for.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listening.as_ref().map(|listening| listening.address)
+    }
+
     /// Whether this process works: it holds the lease, or there is none.
     #[must_use]
     pub fn is_leading(&self) -> bool {
@@ -182,6 +224,7 @@ impl Running {
         if self.env.timeout(FLUSH, self.events).await.is_err() {
             tracing::warn!("events were not written in time");
         }
+        drop(self.listening);
         if self.env.timeout(RELEASE, self.leadership.release()).await.is_err() {
             tracing::warn!("the lease was not given back in time");
         }

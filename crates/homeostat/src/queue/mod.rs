@@ -186,6 +186,12 @@ impl<T: Ord + Clone> Queue<T> {
         self.lock().ready()
     }
 
+    /// How many keys wait for their time.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting()
+    }
+
     /// Whether no key is ready.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -10,6 +10,7 @@ mod cluster;
 mod contract;
 mod definitions;
 mod faults;
+mod health;
 mod informer;
 mod isolation;
 mod leader;

@@ -1,0 +1,112 @@
+//! How a running manager is: what its readiness says, what its metrics show.
+//!
+//! Everything here is looked up when somebody asks; nothing is counted in advance or polled.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::Env;
+use crate::cache::{Caches, SourceState};
+use crate::event::Recorder;
+use crate::key::Key;
+use crate::lease::Fence;
+use crate::metrics::{Metrics, of};
+use crate::queue::Queue;
+
+/// A watch that says nothing for so long is not believed any more: the server ends one after ten
+/// minutes at most, and sends a bookmark every minute or so.
+const SILENT: Duration = Duration::from_secs(15 * 60);
+
+/// One part of a manager and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// What was looked at: `source Pod`, `lease web`.
+    pub name: String,
+    /// What is wrong, in words; `None` when it is well.
+    pub problem: Option<String>,
+}
+
+/// How a manager is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Every part, sources first.
+    pub checks: Vec<Check>,
+}
+
+impl Health {
+    /// Whether every part is well. A process that waits for the lease with warm caches is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.checks.iter().all(|check| check.problem.is_none())
+    }
+}
+
+/// One line for each part: `ok source Pod`, `not ok source Job.batch: …`.
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.checks.iter().try_for_each(|Check { name, problem }| match problem {
+            None => writeln!(f, "ok {name}"),
+            Some(problem) => writeln!(f, "not ok {name}: {problem}"),
+        })
+    }
+}
+
+/// What can be asked of a running manager; cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Observer {
+    pub(super) env: Env,
+    pub(super) caches: Caches,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Metrics,
+    pub(super) fence: Fence,
+    pub(super) lease: Option<String>,
+    pub(super) queues: Vec<(String, Queue<Key>)>,
+}
+
+impl Observer {
+    pub(super) fn health(&self) -> Health {
+        let now = self.env.instant();
+        let sources = self.caches.informers().into_iter().map(|informer| {
+            let silent = informer.heard().map(|at| now.saturating_duration_since(at));
+            let problem = match informer.state() {
+                SourceState::Synced => silent
+                    .filter(|silent| *silent > SILENT)
+                    .map(|silent| format!("nothing heard for {} s", silent.as_secs())),
+                SourceState::NotStarted => Some("not started".to_owned()),
+                SourceState::Syncing => Some("the first list is under way".to_owned()),
+                SourceState::Pending(why) => Some(why),
+                SourceState::Stopped => Some("stopped".to_owned()),
+            };
+            Check { name: format!("source {}", informer.kind()), problem }
+        });
+        let mut checks: Vec<Check> = sources.collect();
+        if let Some(lease) = &self.lease {
+            let role = if self.fence.is_open() { "leading" } else { "following" };
+            checks.push(Check { name: format!("lease {lease} ({role})"), problem: None });
+        }
+        Health { checks }
+    }
+
+    /// Takes the readings that are not counted as they happen, and writes everything down.
+    pub(super) fn metrics(&self) -> String {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let Metrics { depth, waiting, leads, objects, synced, .. } = &self.metrics;
+        for (name, queue) in &self.queues {
+            depth.get_or_create(&[("name", name.clone())]).set(count(queue.len()));
+            waiting.get_or_create(&of(name)).set(count(queue.waiting()));
+        }
+        for informer in self.caches.informers() {
+            let kind = [("kind", informer.kind().to_string())];
+            let well = informer.state() == SourceState::Synced;
+            objects.get_or_create(&kind).set(count(informer.len()));
+            synced.get_or_create(&kind).set(i64::from(well));
+        }
+        if let Some(lease) = &self.lease {
+            let held = i64::from(self.fence.is_open());
+            leads.get_or_create(&[("name", lease.clone())]).set(held);
+        }
+        let dropped = i64::try_from(self.recorder.dropped()).unwrap_or(i64::MAX);
+        self.metrics.events_dropped.set(dropped);
+        self.metrics.text()
+    }
+}

@@ -1,0 +1,101 @@
+//! `/healthz`, `/readyz` and `/metrics` over HTTP, for probes and scrapers.
+//!
+//! One small listener without TLS: it tells how the process is and takes nothing in.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::health::Observer;
+use crate::error::{Error, Result};
+
+/// How long a caller may take to say what it wants.
+const HEADER: Duration = Duration::from_secs(10);
+/// What Prometheus calls the format of the metrics.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A listener that answers until it is dropped.
+#[derive(Debug)]
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    _stop: DropGuard,
+}
+
+/// Takes the address; nothing is answered before [`Bound::serve`].
+pub(super) async fn bind(address: SocketAddr) -> Result<Bound> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Error::transient(format!("{address} cannot be listened on: {error}")))?;
+    Ok(Bound { address: listener.local_addr().map_err(Error::transient)?, listener })
+}
+
+/// An address that is ours.
+#[derive(Debug)]
+pub(super) struct Bound {
+    address: SocketAddr,
+    listener: TcpListener,
+}
+
+impl Bound {
+    /// Answers from what `observer` sees.
+    pub(super) fn serve(self, observer: Observer) -> Listening {
+        let (Self { address, listener }, stop) = (self, CancellationToken::new());
+        let accept = async move {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let observer = observer.clone();
+                        let answer = move |request: Request<hyper::body::Incoming>| {
+                            let answer = respond(request.method(), request.uri().path(), &observer);
+                            async move { Ok::<_, Infallible>(answer) }
+                        };
+                        let connection = http1::Builder::new()
+                            .timer(TokioTimer::new())
+                            .header_read_timeout(HEADER)
+                            .serve_connection(TokioIo::new(stream), service_fn(answer));
+                        drop(tokio::spawn(connection));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a caller could not be heard");
+                        observer.env.sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        };
+        drop(tokio::spawn(stop.clone().run_until_cancelled_owned(accept)));
+        Listening { address, _stop: stop.drop_guard() }
+    }
+}
+
+/// The answer to a request.
+fn respond(method: &Method, path: &str, observer: &Observer) -> Response<Full<Bytes>> {
+    let text = "text/plain; charset=utf-8";
+    let (status, kind, body) = match path {
+        _ if !matches!(*method, Method::GET | Method::HEAD) => {
+            (StatusCode::METHOD_NOT_ALLOWED, text, "only GET is understood\n".to_owned())
+        }
+        // Whoever can answer lives.
+        "/healthz" | "/livez" => (StatusCode::OK, text, "ok\n".to_owned()),
+        "/readyz" => {
+            let health = observer.health();
+            let ready = health.is_ready();
+            let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+            (status, text, health.to_string())
+        }
+        "/metrics" => (StatusCode::OK, OPENMETRICS, observer.metrics()),
+        _ => (StatusCode::NOT_FOUND, text, "/healthz, /readyz or /metrics\n".to_owned()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,205 @@
+//! What a manager counts, in a registry of its own: nothing is global, two managers never mix.
+//!
+//! The names are those of Go's controller-runtime where it has them, so that dashboards and alerts
+//! made for it work; what is ours begins with `homeostat_`.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::journal::Ending;
+use crate::outcome::Outcome;
+
+/// The upper bounds of the histogram of reconcile times, in seconds.
+const SECONDS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+type Label = (&'static str, String);
+type Counters<const N: usize> = Family<[Label; N], Counter>;
+type Gauges = Family<[Label; 1], Gauge>;
+type Histograms = Family<[Label; 1], Histogram, fn() -> Histogram>;
+
+/// The metrics of one manager; cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    reconciles: Counters<2>,
+    errors: Counters<1>,
+    terminal_errors: Counters<1>,
+    panics: Counters<1>,
+    timeouts: Counters<1>,
+    times: Histograms,
+    active: Gauges,
+    requests: Counters<2>,
+    pub(crate) workers: Gauges,
+    pub(crate) depth: Gauges,
+    pub(crate) waiting: Gauges,
+    pub(crate) leads: Gauges,
+    pub(crate) objects: Gauges,
+    pub(crate) synced: Gauges,
+    pub(crate) events_dropped: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
+        let metrics = Self {
+            registry: Arc::default(),
+            reconciles: Family::default(),
+            errors: Family::default(),
+            terminal_errors: Family::default(),
+            panics: Family::default(),
+            timeouts: Family::default(),
+            times,
+            active: Family::default(),
+            requests: Family::default(),
+            workers: Family::default(),
+            depth: Family::default(),
+            waiting: Family::default(),
+            leads: Family::default(),
+            objects: Family::default(),
+            synced: Family::default(),
+            events_dropped: Gauge::default(),
+        };
+        metrics.register_all();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register_all(&self) {
+        // Counters get `_total` from the encoder.
+        let all = &mut *self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = |name: &str| format!("controller_runtime_{name}");
+        all.register(name("reconcile"), "Reconciles by their result", self.reconciles.clone());
+        all.register(name("reconcile_errors"), "Reconciles that failed", self.errors.clone());
+        all.register(
+            name("terminal_reconcile_errors"),
+            "Reconciles that failed for good",
+            self.terminal_errors.clone(),
+        );
+        all.register(name("reconcile_panics"), "Reconciles that panicked", self.panics.clone());
+        all.register(
+            name("reconcile_timeouts"),
+            "Reconciles over their time limit",
+            self.timeouts.clone(),
+        );
+        all.register(
+            name("reconcile_time_seconds"),
+            "How long reconciles took",
+            self.times.clone(),
+        );
+        all.register(
+            name("max_concurrent_reconciles"),
+            "How many workers there are",
+            self.workers.clone(),
+        );
+        all.register(name("active_workers"), "How many workers are busy", self.active.clone());
+        all.register(
+            "rest_client_requests",
+            "Requests of reconciles by method and answer",
+            self.requests.clone(),
+        );
+        all.register("workqueue_depth", "Keys that are ready", self.depth.clone());
+        all.register("homeostat_queue_waiting", "Keys that wait for a time", self.waiting.clone());
+        all.register(
+            "leader_election_master_status",
+            "1 while this process holds the lease",
+            self.leads.clone(),
+        );
+        all.register("homeostat_cache_objects", "Objects in the cache", self.objects.clone());
+        all.register(
+            "homeostat_source_synced",
+            "1 while the cache follows the API",
+            self.synced.clone(),
+        );
+        all.register(
+            "homeostat_events_dropped",
+            "Events that were lost",
+            self.events_dropped.clone(),
+        );
+    }
+
+    /// Adds metrics of your own to what [`crate::Running::metrics`] shows.
+    pub fn register(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Everything, as OpenMetrics text.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        // Writing to a string fails only if a metric of the user's does.
+        if encode(&mut text, &registry).is_err() {
+            tracing::warn!("some metrics could not be written");
+        }
+        text
+    }
+
+    /// One more worker is busy, until the guard is dropped.
+    pub(crate) fn busy(&self, controller: &str) -> Busy {
+        let active = self.active.get_or_create_owned(&of(controller));
+        active.inc();
+        Busy(active)
+    }
+
+    pub(crate) fn ended(&self, controller: &str, ending: &Ending, took: Duration) {
+        self.times.get_or_create(&of(controller)).observe(took.as_secs_f64());
+        let result = match ending {
+            Ending::Ok(Outcome::Done) => "success",
+            Ending::Ok(Outcome::Requeue) | Ending::Conflict(_) => "requeue",
+            Ending::Ok(_) => "requeue_after",
+            Ending::Failed(_) | Ending::Terminal(_) => "error",
+        };
+        let [controller_label] = of(controller);
+        self.reconciles.get_or_create(&[controller_label, ("result", result.to_owned())]).inc();
+        if result == "error" {
+            self.errors.get_or_create(&of(controller)).inc();
+        }
+        if matches!(ending, Ending::Terminal(_)) {
+            self.terminal_errors.get_or_create(&of(controller)).inc();
+        }
+    }
+
+    pub(crate) fn panicked(&self, controller: &str) {
+        self.panics.get_or_create(&of(controller)).inc();
+    }
+
+    pub(crate) fn timed_out(&self, controller: &str) {
+        self.timeouts.get_or_create(&of(controller)).inc();
+    }
+
+    /// A request was answered with `code`, or not at all.
+    pub(crate) fn request(&self, method: &http::Method, code: Option<http::StatusCode>) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.as_u16().to_string());
+        self.requests.get_or_create(&[("method", method.to_string()), ("code", code)]).inc();
+    }
+}
+
+/// A worker at work; an abandoned one counts as idle too.
+#[derive(Debug)]
+pub(crate) struct Busy(Gauge);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The label of a controller.
+pub(crate) fn of(controller: &str) -> [Label; 1] {
+    [("controller", controller.to_owned())]
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}

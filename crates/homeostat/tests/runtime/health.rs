@@ -1,0 +1,114 @@
+//! What a manager says about itself: readiness and metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat::kube::CustomResource;
+use homeostat::prometheus_client::metrics::gauge::Gauge;
+use homeostat::{Context, Controller, Error, Lease, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::children::mirror;
+use crate::cluster::{config, on_cluster};
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "later.homeostat.dev", version = "v1", kind = "Later", namespaced)]
+struct LaterSpec {}
+
+async fn idle(_: Arc<Later>, _: Context<Later>) -> Result<Outcome> {
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn a_missing_definition_is_said_in_words_until_it_is_there() {
+    on_cluster(async |cluster| {
+        let mirror = Controller::new(mirror).owns::<Secret>().namespace(&cluster.namespace);
+        let manager = cluster.manager().with(mirror).with(Controller::new(idle));
+        let running = manager.start().await.unwrap();
+        let health = running.health();
+        assert!(!health.is_ready());
+        let lines = health.to_string();
+        assert!(lines.contains("ok source ConfigMap\n"), "{lines}");
+        assert!(lines.contains("not ok source Later.later.homeostat.dev: "), "{lines}");
+        assert!(lines.contains("is its CustomResourceDefinition installed?"), "{lines}");
+
+        homeostat::crd::install::<Later>(&cluster.client).await.unwrap();
+        let informer = running.caches().informers().into_iter();
+        let later = informer.filter(|one| one.kind().kind() == "Later").collect::<Vec<_>>();
+        let limit = Duration::from_secs(120);
+        assert!(cluster.env.timeout(limit, later[0].wait_for_sync()).await.unwrap());
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn reconciles_requests_queues_caches_and_the_lease_are_counted() {
+    on_cluster(async |cluster| {
+        async fn moody(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            match config.metadata.name.as_deref() {
+                Some("bad") => Err(Error::terminal("no")),
+                Some("panics") => panic!("oh"),
+                Some("later") => Ok(Outcome::RequeueAfter(Duration::from_secs(3600))),
+                _ => mirror(config, context).await,
+            }
+        }
+        for name in ["good", "bad", "panics", "later"] {
+            cluster.create(&config(name, "MQ==")).await;
+        }
+        let manager = cluster.manager().lease(Lease::new("one").namespace(&cluster.namespace));
+        let own = Gauge::<i64>::default();
+        own.set(7);
+        manager.metrics().register(|all| all.register("lucky_number", "Mine", own.clone()));
+        let controller = Controller::new(moody).owns::<Secret>().namespace(&cluster.namespace);
+        let running = manager.with(controller).start().await.unwrap();
+        cluster.runs(&running.journal(), 4).await;
+        let text = running.metrics();
+        for line in [
+            "controller_runtime_reconcile_total{controller=\"configmap\",result=\"requeue_after\"} 1",
+            "controller_runtime_terminal_reconcile_errors_total{controller=\"configmap\"} 1",
+            "controller_runtime_reconcile_panics_total{controller=\"configmap\"} 1",
+            "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 4",
+            "leader_election_master_status{name=\"one\"} 1",
+            "rest_client_requests_total{method=\"PATCH\",code=\"201\"} 1",
+            "homeostat_source_synced{kind=\"Secret\"} 1",
+            "lucky_number 7",
+        ] {
+            assert!(text.contains(line), "{line} is missing:\n{text}");
+        }
+        assert!(text.contains("controller_runtime_reconcile_time_seconds_bucket{"), "{text}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn probes_and_scrapers_are_answered_over_http() {
+    on_cluster(async |cluster| {
+        // A socket is not on virtual time: nothing here waits for anything but the socket.
+        let manager = cluster.manager().listen(([127, 0, 0, 1], 0).into());
+        let running = manager.with(Controller::new(mirror)).start().await.unwrap();
+        let address = running.address().unwrap();
+        let ask = async |path: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        assert!(ask("/healthz").await.starts_with("HTTP/1.1 200 OK"));
+        let ready = ask("/readyz").await;
+        assert!(ready.starts_with("HTTP/1.1 200 OK") && ready.contains("ok source ConfigMap"));
+        let metrics = ask("/metrics").await;
+        assert!(metrics.contains("application/openmetrics-text") && metrics.ends_with("# EOF\n"));
+        assert!(ask("/nothing").await.starts_with("HTTP/1.1 404"));
+        let taken = cluster.manager().listen(address).start().await.unwrap_err();
+        assert!(taken.to_string().contains("cannot be listened on"), "{taken}");
+        running.stop().await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+    });
+}
