@@ -1,5 +1,6 @@
 //! The one error type of the runtime, and which of its cases are worth a retry.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Any error of a reconciler's own code.
@@ -11,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What can go wrong in a reconcile.
 ///
 /// Every case is transient (retried with backoff) unless it says otherwise.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The API refused or could not be reached. A conflict (409) is a quick retry, not a failure.
@@ -69,6 +70,13 @@ pub enum Error {
     /// The reconcile function ran over its time limit.
     #[error("reconcile took longer than {0:?}")]
     TimedOut(Duration),
+}
+
+/// The error and its causes in words, as [`Error::chain`]: this is what a `main` that returns it shows.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.chain())
+    }
 }
 
 /// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`].
@@ -179,5 +187,16 @@ impl From<kube::Error> for Error {
             },
             other => Self::Api(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_main_that_returns_it_shows_words() {
+        let error = Error::transient(std::io::Error::other("the disk is full"));
+        assert_eq!(format!("{error:?}"), "the disk is full");
     }
 }

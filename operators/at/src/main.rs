@@ -2,14 +2,13 @@
 
 use homeostat::{Manager, Result};
 use operator_at::{At, controller};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().with_env_filter(filter()).init();
+    // `RUST_LOG`, or else whatever is worth a line.
+    let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
+    tracing_subscriber::fmt().with_env_filter(filter.from_env_lossy()).init();
     Manager::from_env().await?.with_crd::<At>().with(controller()).run().await
-}
-
-/// `RUST_LOG`, or `info`.
-fn filter() -> tracing_subscriber::EnvFilter {
-    tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into())
 }

@@ -160,8 +160,9 @@ impl Screen {
 }
 
 fn redraw(all: &MultiProgress, rows: &mut Vec<ProgressBar>, lines: &[String]) {
+    // Cut at the edge of the terminal: a line that wraps would tear the tree.
     let style =
-        ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     while rows.len() < lines.len() {
         rows.push(all.add(ProgressBar::new_spinner().with_style(style.clone())));
     }
