@@ -56,7 +56,7 @@ pub struct DatabaseSpec {
     pub version: String,
     /// The size of the volume; 1Gi by default. Volumes neither shrink nor grow: an edit is refused.
     #[serde(default = "default_storage")]
-    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?([KMGTP]i?|k|E)?$"))]
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?(k|[KMGTPE]i|[MGTPE])?$"))]
     pub storage: String,
     /// How many servers; 1 by default. Clients reach the first one; replication is not set up.
     #[serde(default = "one")]

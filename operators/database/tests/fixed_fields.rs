@@ -1,4 +1,4 @@
-//! What a data directory is made with cannot be changed: the API says so at once.
+//! What the API itself refuses: another name for what is there, a size that is none.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -9,7 +9,7 @@ use operator_database::Database;
 use serde_json::json;
 
 #[test]
-fn the_database_name_cannot_be_changed() {
+fn the_name_stays_and_a_size_must_be_one() {
     on_cluster(async |cluster| {
         crd::install::<Database>(&cluster.client).await.unwrap();
         cluster.create::<Database>(json!({ "metadata": { "name": "x" }, "spec": {} })).await;
@@ -19,6 +19,8 @@ fn the_database_name_cannot_be_changed() {
         };
         let error = change(json!({ "databaseName": "other" })).await.unwrap_err().to_string();
         assert!(error.contains("cannot be changed"), "{error}");
-        change(json!({ "replicas": 2 })).await.unwrap();
+        let error = change(json!({ "storage": "1GB" })).await.unwrap_err().to_string();
+        assert!(error.contains("spec.storage"), "{error}");
+        change(json!({ "replicas": 2, "storage": "1.5Gi" })).await.unwrap();
     });
 }
