@@ -18,6 +18,8 @@ pub(crate) struct Memory {
     pub(super) applied: BTreeMap<(Kind, Key), LastApply>,
     /// What was last said about a primary that cannot be decoded.
     pub(crate) undecodable: Option<String>,
+    /// The generation and the terminal error that were last told.
+    pub(crate) terminal: Option<(Option<i64>, String)>,
     /// Quick retries in a row.
     pub(crate) conflicts: u32,
     /// A change of the primary that the runtime itself makes and that must not wake the key.

@@ -152,8 +152,7 @@ impl<K: Object> Worker<K> {
         if error.is_terminal() {
             self.queue.forget(key);
             if let Some(context) = context {
-                tracing::warn!(error = text, "terminal: waiting for the object to change");
-                context.event(EventType::Warning, error.reason(), text.clone());
+                self.report_terminal(key, context, error.reason(), &text);
                 let mark = Mark::Degraded { reason: error.reason(), message: &text };
                 self.mark(key, context, mark).await;
             } else {
@@ -174,7 +173,7 @@ impl<K: Object> Worker<K> {
         context: Option<&Context<K>>,
     ) -> Conclusion {
         self.queue.forget(key);
-        self.shared.memories.with(key, |memory| memory.conflicts = 0);
+        self.shared.memories.with(key, |memory| (memory.conflicts, memory.terminal) = (0, None));
         if let Some(context) = context {
             self.mark(key, context, Mark::Well).await;
         }
@@ -198,6 +197,16 @@ impl<K: Object> Worker<K> {
             _ => delay,
         };
         Conclusion { ending: Ending::Ok(outcome), next: next.map(|delay| self.after(delay)) }
+    }
+
+    /// Tells a terminal error once: what runs again for a child's sake has nothing new to say.
+    fn report_terminal(&self, key: &Key, context: &Context<K>, reason: &str, text: &str) {
+        let told = (context.primary().meta().generation, text.to_owned());
+        let before = self.shared.memories.with(key, |memory| memory.terminal.replace(told.clone()));
+        if before.as_ref() != Some(&told) {
+            tracing::warn!(error = text, "terminal: waiting for the object to change");
+            context.event(EventType::Warning, reason, text);
+        }
     }
 
     /// Says that the primary does not fit its type: once, until it fits or is wrong in another way.
