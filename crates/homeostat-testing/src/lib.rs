@@ -3,7 +3,7 @@
 //! [`on_cluster`] runs a test on the embedded API, in-process and on virtual time, or, when
 //! `HOMEOSTAT_TEST_KUBECONFIG` names one, on a real cluster and the wall clock. Either way the test
 //! has a namespace of its own and waits on conditions: it never sleeps to let something happen.
-//! [`on_world`] (feature `controllers`) adds the cluster's controllers and a node on which Pods only
+//! `on_world` (feature `controllers`) adds the cluster's controllers and a node on which Pods only
 //! pretend to run.
 //!
 //! It never mocks an answer of the API, and it panics where a test cannot go on.
