@@ -9,11 +9,10 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
 
-use homeostat_cluster::node::process::{Container, Helper};
-use homeostat_cluster::node::sandbox::{Program, Spec};
+use homeostat_cluster::node::process::{Container, Helper, Output};
+use homeostat_cluster::node::sandbox::{Input, Program, Spec};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{ChildStderr, ChildStdout};
 
 const SCRIPT: &str = "HOMEOSTAT_TEST_SCRIPT";
 
@@ -84,14 +83,15 @@ fn spec(helper: &Helper, scratch: &Path, address: Ipv4Addr, script: &str) -> Spe
         scratch: scratch.to_owned(),
         mounts: Vec::new(),
         ports: Some(helper.ports(address)),
+        input: Input::Nothing,
         program: program(script),
     }
 }
 
 struct Inside {
     container: Container,
-    lines: Lines<BufReader<ChildStdout>>,
-    _stderr: ChildStderr,
+    lines: Lines<BufReader<Output>>,
+    _stderr: Output,
     _scratch: TempDir,
 }
 

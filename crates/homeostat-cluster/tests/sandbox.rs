@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use homeostat_cluster::node::process::{Container, Helper, StartError, Started};
-use homeostat_cluster::node::sandbox::{Mount, Program, Spec, Tier};
+use homeostat_cluster::node::sandbox::{Input, Mount, Program, Spec, Tier};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 async fn helper() -> Helper {
@@ -20,6 +20,7 @@ fn spec(helper: &Helper, scratch: &Path, script: &str) -> Spec {
         scratch: scratch.to_owned(),
         mounts: Vec::new(),
         ports: None,
+        input: Input::Nothing,
         program: Program {
             argv: vec!["sh".into(), "-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("GREETING".into(), "hi".into())],

@@ -15,7 +15,7 @@ use super::image::{self, StopSignal};
 use super::logs::{self, Limits, Log, Options};
 use super::machine::{Notice, StartFailure};
 use super::process::{Container, StartError};
-use super::sandbox::{Mount, Program, Spec, Tier};
+use super::sandbox::{Input, Mount, Program, Spec, Tier};
 use super::volumes::{Current, Volumes};
 
 const TERMINATION_MESSAGE: &str = "/dev/termination-log";
@@ -95,6 +95,7 @@ pub(super) async fn start(
         hostname: configuration::hostname(pod),
         scratch: directory.join("root"),
         mounts,
+        input: input(spec),
         ports: (ip != Host::ip()).then(|| host.helper.ports(ip)),
         program: Program {
             argv,
@@ -146,6 +147,16 @@ fn finish_environment(
         }
     }
     env
+}
+
+/// Where the program reads from.
+fn input(spec: &ContainerSpec) -> Input {
+    let once = spec.stdin_once == Some(true);
+    match (spec.tty == Some(true), spec.stdin == Some(true)) {
+        (true, _) => Input::Terminal { once },
+        (false, true) => Input::Pipe { once },
+        (false, false) => Input::Nothing,
+    }
 }
 
 fn allow_everyone_to_write(path: &Path) {

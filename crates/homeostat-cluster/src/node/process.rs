@@ -2,21 +2,24 @@
 //!
 //! Dropping every handle cuts the cord and thereby ends the container.
 
+use std::fmt;
 use std::io::{Error, Result};
 use std::net::Ipv4Addr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, watch};
 
+use super::descriptor;
+use super::input::{self, Ends, Keyboard};
 use super::network::{OwnPorts, Reception};
 use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, exit_code};
 
@@ -43,21 +46,34 @@ struct Inner {
     program: Program,
     ports: Option<OwnPorts>,
     exit: watch::Receiver<Option<i32>>,
+    keyboard: Option<Arc<Keyboard>>,
     entries: AtomicU64,
     scratch: PathBuf,
 }
 
+/// What a container writes.
+pub type Output = Box<dyn AsyncRead + Send + Unpin>;
+
 /// A container that just started, with the streams to read its output from.
-#[derive(Debug)]
 pub struct Started {
     /// The handle.
     pub container: Container,
-    /// Its standard output.
-    pub stdout: ChildStdout,
+    /// Its standard output, and everything else where it writes to a terminal.
+    pub stdout: Output,
     /// Its standard error.
-    pub stderr: ChildStderr,
+    pub stderr: Output,
     /// Why it shares the host's ports although it should have its own.
     pub shares_ports: Option<String>,
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { container, stdout: _, stderr: _, shares_ports } = self;
+        f.debug_struct("Started")
+            .field("container", container)
+            .field("shares_ports", shares_ports)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a container did not start.
@@ -126,7 +142,6 @@ impl Helper {
     /// [`StartError`] says whether the sandbox or the program is at fault; nothing is left running.
     pub async fn start(&self, spec: Spec) -> std::result::Result<Started, StartError> {
         let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
         let mut child = Command::new(&self.program)
             .args(["sandbox", "outer"])
             .env_clear()
@@ -136,6 +151,17 @@ impl Helper {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()?;
+        let (keyboard, screen) = match input::open(spec.input)? {
+            Some(Ends { theirs, keyboard, screen }) => {
+                descriptor::send(&ours, b"\n", Some(theirs.as_fd()))?;
+                (Some(Arc::new(keyboard)), screen)
+            }
+            None => {
+                descriptor::send(&ours, b"\n", None)?;
+                (None, None)
+            }
+        };
+        ours.set_nonblocking(true)?;
         let (reader, mut cord) = UnixStream::from_std(ours)?.into_split();
         let (program, scratch) = (spec.program.clone(), spec.scratch.clone());
         let ports = spec.ports.clone();
@@ -159,11 +185,13 @@ impl Helper {
             program,
             ports,
             exit: reap(child),
+            keyboard,
             entries: AtomicU64::new(0),
             scratch,
         };
         let container = Container { helper: self.clone(), inner: Arc::new(inner) };
-        Ok(Started { container, stdout, stderr, shares_ports })
+        let stdout = screen.unwrap_or_else(|| Box::new(stdout));
+        Ok(Started { container, stdout, stderr: Box::new(stderr), shares_ports })
     }
 }
 
@@ -192,6 +220,11 @@ impl Container {
             Ok(code) => code.unwrap_or(255),
             Err(_) => 255,
         }
+    }
+
+    /// Where to type, if it reads what clients type.
+    pub(crate) fn keyboard(&self) -> Option<Arc<Keyboard>> {
+        self.inner.keyboard.clone()
     }
 
     /// The exit code, if it ended.

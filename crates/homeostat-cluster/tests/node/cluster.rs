@@ -16,6 +16,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -201,8 +202,11 @@ impl Cluster {
         String::from_utf8(body.to_vec()).ok()
     }
 
-    /// Runs a command over a WebSocket; what came on each channel.
-    pub(crate) async fn exec(&self, path: &str, input: &[u8]) -> BTreeMap<u8, String> {
+    /// A WebSocket to the node.
+    async fn socket(
+        &self,
+        path: &str,
+    ) -> Result<WebSocketStream<tokio::net::TcpStream>, tokio_tungstenite::tungstenite::Error> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let service = self.service.clone();
@@ -213,19 +217,49 @@ impl Cluster {
                 async move { Ok::<_, std::convert::Infallible>(service.handle(request).await) }
             });
             let server = hyper::server::conn::http1::Builder::new();
-            server.serve_connection(TokioIo::new(stream), answer).with_upgrades().await.unwrap();
+            // A client that is refused hangs up.
+            let _ = server.serve_connection(TokioIo::new(stream), answer).with_upgrades().await;
         });
         let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
         let protocol = "v5.channel.k8s.io".parse().unwrap();
         request.headers_mut().insert("sec-websocket-protocol", protocol);
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        Ok(tokio_tungstenite::client_async(request, stream).await?.0)
+    }
+
+    /// What the node says to a request for a WebSocket that it refuses.
+    pub(crate) async fn refused(&self, path: &str) -> String {
+        match self.socket(path).await {
+            Err(tokio_tungstenite::tungstenite::Error::Http(response)) => {
+                String::from_utf8_lossy(response.body().as_deref().unwrap_or_default()).into()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs a command, or attaches, over a WebSocket; what came on each channel.
+    pub(crate) async fn exec(&self, path: &str, input: &[u8]) -> BTreeMap<u8, String> {
+        let mut socket = self.socket(path).await.unwrap();
         socket.send(Message::Binary([&[0], input].concat().into())).await.unwrap();
         socket.send(Message::Binary(vec![255, 0].into())).await.unwrap();
         let mut seen: BTreeMap<u8, String> = BTreeMap::new();
         while let Some(Ok(Message::Binary(data))) = socket.next().await {
             let text = String::from_utf8_lossy(&data[1..]).into_owned();
             seen.entry(data[0]).or_default().push_str(&text);
+        }
+        seen
+    }
+
+    /// Attaches, types, and hangs up when the container has written `wanted`; what it has written.
+    pub(crate) async fn attach_until(&self, path: &str, input: &[u8], wanted: &str) -> String {
+        let mut socket = self.socket(path).await.unwrap();
+        socket.send(Message::Binary([&[0], input].concat().into())).await.unwrap();
+        let mut seen = String::new();
+        while !seen.contains(wanted) {
+            let Some(Ok(Message::Binary(data))) = socket.next().await else { break };
+            if data[0] == 1 {
+                seen.push_str(&String::from_utf8_lossy(&data[1..]));
+            }
         }
         seen
     }

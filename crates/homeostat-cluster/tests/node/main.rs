@@ -4,6 +4,7 @@
 
 mod cluster;
 mod network;
+mod terminal;
 mod trouble;
 
 use cluster::Cluster;

@@ -5,13 +5,16 @@ use std::io::{ErrorKind, Result};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
+use bytes::{Buf, Bytes, BytesMut};
 use homeostat_env::Env;
 use tokio::fs::File;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, watch};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use tokio::sync::{Mutex, broadcast, watch};
 
 /// Longer lines are written in parts.
-const LONGEST: u64 = 16 * 1024;
+const LONGEST: usize = 16 * 1024;
+/// How far behind a client that looks on may be.
+const PIECES: usize = 1024;
 
 /// When a log begins a new file and how many it keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +44,12 @@ struct Inner {
     segments: StdMutex<VecDeque<Segment>>,
     /// Bytes written so far, and whether no more will come.
     written: watch::Sender<(u64, bool)>,
+    /// What comes, as it comes.
+    live: broadcast::Sender<Piece>,
 }
+
+/// The name of a stream and what was written to it.
+pub(crate) type Piece = (&'static str, Bytes);
 
 /// One file of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +69,19 @@ impl Log {
         let file = Mutex::new(File::create(path(&stem, first)).await?);
         let segments = StdMutex::new([first].into());
         let (written, _) = watch::channel((0, false));
-        Ok(Self(Arc::new(Inner { stem, limits, file, segments, written })))
+        let (live, _) = broadcast::channel(PIECES);
+        Ok(Self(Arc::new(Inner { stem, limits, file, segments, written, live })))
     }
 
     /// Says when there is more to read: bytes so far, and whether the log is complete.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<(u64, bool)> {
         self.0.written.subscribe()
+    }
+
+    /// Everything that is written from now on, as it comes and not line by line.
+    pub(crate) fn live(&self) -> broadcast::Receiver<Piece> {
+        self.0.live.subscribe()
     }
 
     /// No more will be written.
@@ -140,21 +154,40 @@ fn path(stem: &std::path::Path, segment: Segment) -> PathBuf {
 }
 
 /// Copies an output stream into the log until it ends.
-pub async fn pump(log: Log, stream: &'static str, output: impl AsyncRead + Unpin, env: Env) {
-    let mut output = BufReader::new(output);
-    let mut line = Vec::new();
+pub async fn pump(log: Log, stream: &'static str, mut output: impl AsyncRead + Unpin, env: Env) {
+    let mut pending = BytesMut::new();
     loop {
-        line.clear();
-        match (&mut output).take(LONGEST).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+        pending.reserve(LONGEST);
+        let before = pending.len();
+        let ended = !matches!(output.read_buf(&mut pending).await, Ok(1..));
+        if !ended {
+            // Nobody may be looking on.
+            let _ = log.0.live.send((stream, Bytes::copy_from_slice(&pending[before..])));
         }
-        let tag = if line.last() == Some(&b'\n') { "F" } else { "P" };
-        let mut record = format!("{:.9} {stream} {tag} ", env.now()).into_bytes();
-        record.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(&line));
-        record.push(b'\n');
-        if let Err(error) = log.append(&record).await {
-            tracing::warn!(log = %log.0.stem.display(), %error, "log lines are lost");
+        while let Some((length, whole)) = next_part(&pending, ended) {
+            let tag = if whole { "F" } else { "P" };
+            let mut record = format!("{:.9} {stream} {tag} ", env.now()).into_bytes();
+            record.extend_from_slice(&pending[..length]);
+            record.push(b'\n');
+            pending.advance(length + usize::from(whole));
+            if let Err(error) = log.append(&record).await {
+                tracing::warn!(log = %log.0.stem.display(), %error, "log lines are lost");
+            }
         }
+        if ended {
+            return;
+        }
+    }
+}
+
+/// The length of the next line, or of as much of it as goes into one record, and whether that is
+/// its end. `None` when more has to come first.
+fn next_part(pending: &[u8], ended: bool) -> Option<(usize, bool)> {
+    let line = pending.iter().take(LONGEST).position(|byte| *byte == b'\n');
+    match line {
+        Some(length) => Some((length, true)),
+        None if pending.len() >= LONGEST => Some((LONGEST, false)),
+        None if ended && !pending.is_empty() => Some((pending.len(), false)),
+        None => None,
     }
 }

@@ -19,16 +19,15 @@ mod reception;
 mod supervise;
 mod translate;
 
-use std::io::{IoSlice, Result};
-use std::mem::MaybeUninit;
+use std::io::Result;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use serde::{Deserialize, Serialize};
 
+use super::descriptor;
 pub(crate) use reception::Reception;
 
 /// What a sandbox needs to give its processes ports of their own.
@@ -67,12 +66,7 @@ impl OwnPorts {
             Ok(listener) => listener,
             Err(error) => return Ok(Installed::Refused(error)),
         };
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut rights = SendAncillaryBuffer::new(&mut space);
-        let listener = [listener.as_fd()];
-        rights.push(SendAncillaryMessage::ScmRights(&listener));
-        let address = self.address.octets();
-        rustix::net::sendmsg(agent, &[IoSlice::new(&address)], &mut rights, SendFlags::empty())?;
+        descriptor::send(agent, &self.address.octets(), Some(listener.as_fd()))?;
         Ok(Installed::Yes)
     }
 }

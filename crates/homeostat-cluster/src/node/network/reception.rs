@@ -1,16 +1,12 @@
 //! Where sandboxes hand in the agent's end of their filters.
 
-use std::io::{IoSliceMut, Result};
-use std::mem::MaybeUninit;
+use std::io::Result;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
@@ -18,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::OwnPorts;
 use super::filter::Listener;
 use super::supervise::supervise;
+use crate::node::descriptor;
 
 /// A socket with an abstract name, which the kernel chose and which leaves nothing on disk.
 /// Dropping it closes it; what was handed in is looked after until its processes are gone.
@@ -94,16 +91,6 @@ async fn take_in(sandbox: UnixStream) -> Result<()> {
 
 fn one_listener(sandbox: &UnixStream) -> Result<(Ipv4Addr, OwnedFd)> {
     let mut address = [0; 4];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut rights = RecvAncillaryBuffer::new(&mut space);
-    let mut into = [IoSliceMut::new(&mut address)];
-    let got = rustix::net::recvmsg(sandbox, &mut into, &mut rights, RecvFlags::CMSG_CLOEXEC)?;
-    let listener = rights.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut all) => all.next(),
-        _ => None,
-    });
-    match listener {
-        Some(listener) if got.bytes == address.len() => Ok((address.into(), listener)),
-        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
-    }
+    let listener = descriptor::receive(sandbox, &mut address)?;
+    Ok((address.into(), listener.ok_or(std::io::ErrorKind::UnexpectedEof)?))
 }

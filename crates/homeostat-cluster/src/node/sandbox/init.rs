@@ -4,6 +4,7 @@
 //! the kernel then ends whatever the program left behind.
 
 use std::io::{BufReader, Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -16,7 +17,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::outer::map_ids;
-use super::{Down, Program, Spec, Tier, Up, cord, receive, send};
+use super::{Down, Input, Program, Spec, Tier, Up, cord, receive, send};
+use crate::node::descriptor;
 
 pub(super) fn main() -> i32 {
     run().unwrap_or(125)
@@ -25,10 +27,11 @@ pub(super) fn main() -> i32 {
 fn run() -> Result<i32> {
     set_pdeathsig(Signal::SIGKILL)?;
     let mut cord = cord()?;
+    let input = descriptor::receive(&cord, &mut [0])?;
     let Some(Down::Start(spec)) = receive(&mut BufReader::new(cord.try_clone()?))? else {
         return Err(Error::other("no one to serve"));
     };
-    let program = match start(&spec) {
+    let program = match start(&spec, input) {
         Ok(program) => program,
         Err((message, program)) => {
             send(&mut cord, &Up::Failed { message, program })?;
@@ -68,7 +71,7 @@ fn reap(program: Pid) -> Option<i32> {
 }
 
 /// The pid of the program, or what to say and whether the program is to blame.
-fn start(spec: &Spec) -> std::result::Result<Pid, (String, bool)> {
+fn start(spec: &Spec, input: Option<OwnedFd>) -> std::result::Result<Pid, (String, bool)> {
     // A process tree of the container's own, where the host allows it; else the host's stays.
     let _ = mount(
         Some("proc"),
@@ -81,9 +84,8 @@ fn start(spec: &Spec) -> std::result::Result<Pid, (String, bool)> {
     if spec.tier == Tier::User {
         become_user(&mut program).map_err(|error| (error.to_string(), false))?;
     }
-    let mut command = command(&program);
-    command.stdin(Stdio::null()).process_group(0);
-    match command.spawn() {
+    let command = command_with(&program, spec.input, input);
+    match command.and_then(|mut command| command.spawn()) {
         Ok(child) => Ok(Pid::from_raw(child.id().cast_signed())),
         Err(error) => Err((why(&program, &error), true)),
     }
@@ -114,6 +116,44 @@ pub(super) fn command(program: &Program) -> Command {
         command.uid(user);
     }
     command
+}
+
+/// The program in a process group of its own, with its input; one with a terminal leads the session
+/// of that terminal.
+pub(super) fn command_with(
+    program: &Program,
+    input: Input,
+    descriptor: Option<OwnedFd>,
+) -> Result<Command> {
+    match (input, descriptor) {
+        (Input::Terminal { .. }, Some(terminal)) => {
+            let lead = ["/proc/self/exe", "sandbox", "lead"].map(String::from);
+            let argv = lead.into_iter().chain(program.argv.iter().cloned()).collect();
+            let mut command = command(&Program { argv, ..program.clone() });
+            command.stdout(terminal.try_clone()?).stderr(terminal.try_clone()?).stdin(terminal);
+            Ok(command)
+        }
+        (_, descriptor) => {
+            let mut command = command(program);
+            command.stdin(descriptor.map_or_else(Stdio::null, Stdio::from)).process_group(0);
+            Ok(command)
+        }
+    }
+}
+
+/// `sandbox lead PROGRAM ARG…`: becomes the program, at the terminal that standard input is.
+pub(super) fn lead(args: &[String]) -> i32 {
+    let Some((name, rest)) = args.split_first() else { return 127 };
+    let error = nix::unistd::setsid()
+        .map_err(Error::from)
+        .and_then(|_| Ok(rustix::process::ioctl_tiocsctty(std::io::stdin())?))
+        .err()
+        .unwrap_or_else(|| Command::new(name).args(rest).exec());
+    #[expect(clippy::print_stderr, reason = "standard error is the container's terminal")]
+    {
+        eprintln!("exec: {name:?}: {error}");
+    }
+    if error.kind() == ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// Why a program could not be executed, in words.

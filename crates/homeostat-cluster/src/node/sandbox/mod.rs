@@ -5,8 +5,8 @@
 //! ```
 //!
 //! `outer` and `init` are the host binary started again ([`main_if_asked`]), because namespaces
-//! need a process with one thread. The *cord* is a socket on standard input: JSON lines down
-//! (`Down`), one answer up (`Up`). When the agent dies, even by SIGKILL, the kernel closes the
+//! need a process with one thread. The *cord* is a socket on standard input: the program's input as
+//! a descriptor, JSON lines down (`Down`), one answer up (`Up`). When the agent dies, even by SIGKILL, the kernel closes the
 //! cord, `outer` goes, and the pid namespace takes everything inside with it.
 //!
 //! Nothing here talks to the API or knows what a Pod is.
@@ -49,6 +49,25 @@ pub struct Mount {
     pub read_only: bool,
 }
 
+/// Where a program reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Input {
+    /// Nowhere: it is at the end at once.
+    #[default]
+    Nothing,
+    /// What clients type.
+    Pipe {
+        /// Whether the first client that has no more to say is the last.
+        once: bool,
+    },
+    /// A terminal, which it writes to as well.
+    Terminal {
+        /// As for a pipe.
+        once: bool,
+    },
+}
+
 /// What to run and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -77,6 +96,8 @@ pub struct Spec {
     pub mounts: Vec<Mount>,
     /// Ports of its own; shares the host's by default.
     pub ports: Option<OwnPorts>,
+    /// Where the program reads from.
+    pub input: Input,
     /// What runs.
     pub program: Program,
 }
@@ -141,6 +162,7 @@ pub fn main_if_asked() {
             (Some("sandbox"), Some("init")) => init::main(),
             (Some("sandbox"), Some("enter")) => enter::main(&rest),
             (Some("sandbox"), Some("bound")) => enter::bound_main(&rest),
+            (Some("sandbox"), Some("lead")) => init::lead(&rest),
             (Some("sandbox"), Some("probe")) => outer::probe(),
             (Some("image"), Some(image)) => super::image::builtin::main(image, &rest),
             _ => return,

@@ -1,9 +1,8 @@
 //! The outer half of the sandbox: makes the namespaces and the root, keeps the cord to the agent.
 
 use std::io::{BufReader, Error, Result};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
@@ -14,6 +13,8 @@ use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getegid, geteuid};
+
+use crate::node::descriptor;
 
 use super::{Down, Spec, Tier, Up, cord, exit_code, init, receive, root, send, take_ports};
 
@@ -34,6 +35,7 @@ pub(super) fn main() -> i32 {
 }
 
 fn run(agent: &UnixStream) -> Result<i32> {
+    let input = descriptor::receive(agent, &mut [0])?;
     let mut lines = BufReader::new(agent.try_clone()?);
     let Some(Down::Start(spec)) = receive(&mut lines)? else {
         return Err(Error::other("the agent went away before it said what to start"));
@@ -46,7 +48,7 @@ fn run(agent: &UnixStream) -> Result<i32> {
     }
     // Before init: what the container starts is under the filter from its first instruction.
     let shares_ports = take_ports(spec.ports.as_ref())?;
-    let (mut child, started) = start(&spec, shares_ports)?;
+    let (mut child, started) = start(&spec, input, shares_ports)?;
     send(&mut &*agent, &started)?;
     if matches!(started, Up::Failed { .. }) {
         child.wait()?;
@@ -135,10 +137,9 @@ fn forward(tier: Tier, pid: Pid, number: i32) {
 }
 
 /// Starts init in the new pid namespace, or the program itself where there are no namespaces.
-fn start(spec: &Spec, shares_ports: Option<String>) -> Result<(Child, Up)> {
+fn start(spec: &Spec, input: Option<OwnedFd>, shares_ports: Option<String>) -> Result<(Child, Up)> {
     if spec.tier == Tier::Raw {
-        let mut command = init::command(&spec.program);
-        command.process_group(0).stdin(Stdio::null());
+        let mut command = init::command_with(&spec.program, spec.input, input)?;
         return match command.spawn() {
             Ok(child) => {
                 let init = child.id().cast_signed();
@@ -150,8 +151,11 @@ fn start(spec: &Spec, shares_ports: Option<String>) -> Result<(Child, Up)> {
     let (mut ours, theirs) = UnixStream::pair()?;
     let child = Command::new("/proc/self/exe")
         .args(["sandbox", "init"])
-        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()?;
+    descriptor::send(&ours, b"\n", input.as_ref().map(AsFd::as_fd))?;
+    // Whoever holds a terminal keeps its screen from ending.
+    drop(input);
     send(&mut ours, &Down::Start(Box::new(spec.clone())))?;
     let answer = match receive(&mut BufReader::new(&ours))? {
         Some(Up::Started { .. }) => Up::Started { init: child.id().cast_signed(), shares_ports },

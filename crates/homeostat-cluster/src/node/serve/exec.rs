@@ -1,9 +1,8 @@
-//! `kubectl exec` and `kubectl attach`.
+//! `kubectl exec`.
 
 use std::fs::File;
 use std::process::Stdio;
 
-use futures::StreamExt;
 use http::{Request, Response, StatusCode};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde::Deserialize;
@@ -16,7 +15,6 @@ use super::query::Query;
 use super::upgrade::asks_for_spdy;
 use super::{Body, Refusal, streams};
 use crate::node::directory::Runs;
-use crate::node::logs::{Options, follow};
 use crate::node::process::Container;
 use crate::node::sandbox::exit_code;
 
@@ -29,7 +27,7 @@ pub(super) const RESIZE: u8 = 4;
 const WEBSOCKET: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
 
 /// Upgrades in whatever way the client asks for.
-fn upgrade<B, F, Fut>(
+pub(super) fn upgrade<B, F, Fut>(
     request: Request<B>,
     query: &Query,
     serve: F,
@@ -53,7 +51,7 @@ where
     streams::upgrade(request, wanted.collect(), serve)
 }
 
-fn running(runs: &Runs, name: &str) -> Result<Container, Refusal> {
+pub(super) fn running(runs: &Runs, name: &str) -> Result<Container, Refusal> {
     let container = runs.current.as_ref().map(|(container, _)| container.clone());
     let alive = container.filter(|container| container.exited().is_none());
     alive.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} is not running")))
@@ -91,7 +89,7 @@ pub(super) fn exec<B>(
 }
 
 /// The end of a command as clients read it.
-fn status(code: i32) -> Value {
+pub(super) fn status(code: i32) -> Value {
     if code == 0 {
         return json!({ "metadata": {}, "status": "Success" });
     }
@@ -151,9 +149,9 @@ async fn feed(mut input: Option<ChildStdin>, mut receiver: Receiver) {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Size {
-    width: u16,
-    height: u16,
+pub(super) struct Size {
+    pub(super) width: u16,
+    pub(super) height: u16,
 }
 
 async fn in_terminal(
@@ -198,37 +196,4 @@ async fn in_terminal(
         code = finish(&mut child, copied) => code,
         () = typed => Ok(128 + 9),
     }
-}
-
-/// Shows what a running container writes from now on.
-pub(super) fn attach<B>(
-    request: Request<B>,
-    runs: &Runs,
-    name: &str,
-    query: &Query,
-) -> Result<Response<Body>, Refusal> {
-    let container = running(runs, name)?;
-    let log = runs.current.as_ref().map(|(_, log)| log.clone());
-    let log =
-        log.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} has no output")))?;
-    upgrade(request, query, move |sender, mut receiver| async move {
-        sender.send(STDOUT, "").await;
-        let options = Options { tail: Some(0), ..Options::default() };
-        let output = async {
-            let mut lines = std::pin::pin!(follow(log, options));
-            while let Some(Ok(text)) = lines.next().await {
-                if !text.is_empty() && !sender.send(STDOUT, text).await {
-                    return;
-                }
-            }
-            let code = container.wait().await;
-            sender.send(ERROR, status(code).to_string()).await;
-        };
-        let client = async { while receiver.next().await.is_some() {} };
-        tokio::select! {
-            biased;
-            () = output => {}
-            () = client => {}
-        }
-    })
 }

@@ -10,6 +10,7 @@
 //! GET /portForward/{namespace}/{pod}?ports=…                                  (WebSocket or SPDY/3.1)
 //! ```
 
+mod attach;
 mod channel;
 mod exec;
 mod forward;
@@ -79,7 +80,7 @@ impl NodeService {
             }
             ["attach", namespace, pod, container] => {
                 let runs = self.container(namespace, pod, container)?;
-                exec::attach(request, &runs, container, &query)
+                attach::answer(request, &runs, container, &query)
             }
             ["portForward", namespace, pod] => {
                 forward::answer(request, self, (namespace, pod), &query)
