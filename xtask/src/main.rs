@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod bench;
+mod conformance;
 mod crash;
 mod demo;
 mod figures;
@@ -36,6 +37,8 @@ enum Verb {
         #[command(subcommand)]
         verb: oracle::Verb,
     },
+    /// Judge the embedded server by the official conformance suite.
+    Conformance(conformance::Conformance),
     /// Write the tables of built-in kinds from the published API of Kubernetes.
     Generate(generate::Generate),
     /// Measure the API server beside kube-apiserver and etcd.
@@ -63,6 +66,7 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Demo(demo) => demo.run(),
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),
+        Verb::Conformance(conformance) => conformance.run(),
         Verb::Generate(generate) => generate.run(),
         Verb::Bench(bench) => bench.run(),
         Verb::Crash(crash) => crash.run(),

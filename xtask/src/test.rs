@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::oracle::{self, Oracle};
+use crate::oracle::{self, Binaries, Oracle};
 use crate::workspace::{cache, find, run, run_with};
-use crate::{postgres, tidy};
+use crate::{conformance, postgres, tidy};
 
 /// `cargo xtask test`
 #[derive(clap::Args)]
@@ -68,6 +68,14 @@ impl Test {
             arguments.extend(["--", "--test-threads=1"]);
             run_with(&cargo, &arguments, &[("HOMEOSTAT_TEST_KUBECONFIG", kubeconfig)])?;
         }
+        match &judge.programs {
+            Some(programs) => conformance::passing(programs)?,
+            None => left_out.push(
+                "the real controllers and the conformance suite on the embedded server: \
+                 `cargo xtask oracle build` builds them, in a quarter of an hour"
+                    .to_owned(),
+            ),
+        }
         if left_out.is_empty() {
             println!("\nEverything ran and passed.");
         } else {
@@ -80,6 +88,8 @@ impl Test {
 /// The independent judges: the oracle and every kubectl at hand.
 struct Judge {
     oracle: Option<Oracle>,
+    /// The real controllers and the conformance suite.
+    programs: Option<Binaries>,
     kubectls: Vec<PathBuf>,
 }
 
@@ -97,6 +107,7 @@ impl Judge {
                 (None, None)
             }
         };
+        let programs = if required { Some(oracle::clients()?) } else { oracle::built_clients()? };
         let kubectls: Vec<PathBuf> = built.into_iter().chain(installed).collect();
         if kubectls.is_empty() {
             if required {
@@ -106,7 +117,7 @@ impl Judge {
                 "everything driven through kubectl: install kubectl, or Go to build one".to_owned(),
             );
         }
-        Ok(Self { oracle, kubectls })
+        Ok(Self { oracle, programs, kubectls })
     }
 
     /// Runs tests that may ask for the judges.
@@ -115,6 +126,9 @@ impl Judge {
         let mut environment = vec![("HOMEOSTAT_KUBECTL", kubectls.as_os_str())];
         if let Some(oracle) = &self.oracle {
             environment.push(("HOMEOSTAT_ORACLE_KUBECONFIG", oracle.kubeconfig.as_os_str()));
+        }
+        if let Some(programs) = &self.programs {
+            environment.push(("HOMEOSTAT_ORACLE_PROGRAMS", programs.folder().as_os_str()));
         }
         run_with(cargo, arguments, &environment)
     }

@@ -52,6 +52,7 @@ pub(crate) fn run(registry: &Registry) {
         );
     }
     install_policy(registry);
+    service_range(registry);
     create(
         registry,
         "services",
@@ -107,6 +108,40 @@ fn owned_policy(writer: &Writer<'_>) -> Vec<(Arc<Kind>, Value)> {
         Some((kind, object))
     });
     with_kind.collect()
+}
+
+/// The range of addresses that Services get theirs from, ready to be used.
+fn service_range(registry: &Registry) {
+    let range = registry.config.service_range;
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [format!("{}/{}", range.base, range.prefix)]},
+    });
+    create(registry, "servicecidrs", "", object);
+    let Some(kind) = registry.catalogue().find("networking.k8s.io", "v1", "servicecidrs").cloned()
+    else {
+        return;
+    };
+    let target = Target { kind, namespace: String::new(), name: "kubernetes".to_owned() };
+    let Ok(stored) = registry.get(&target) else { return };
+    let mut object = stored.value();
+    if object.pointer("/status/conditions").is_some() {
+        return;
+    }
+    object["status"] = json!({"conditions": [{
+        "type": "Ready",
+        "status": "True",
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+        "lastTransitionTime": crate::registry::seconds(registry.env.now()),
+    }]});
+    let options = WriteOptions { manager: "homeostat".to_owned(), ..WriteOptions::default() };
+    let body = Body { value: object, duplicates: Vec::new() };
+    if let Err(status) = registry.update(&target, true, body, &options) {
+        tracing::error!(%status, "the range of Services could not be marked as ready");
+    }
 }
 
 fn create(registry: &Registry, plural: &str, namespace: &str, object: Value) {

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -34,6 +35,9 @@ pub struct ServerConfig {
     pub history: usize,
     /// How many bytes the past of all resources together may take; 64 MiB by default.
     pub history_bytes: usize,
+    /// How long past revisions can be listed, and pages of a list continued, at the least; five
+    /// minutes by default. After twice that time it is a 410.
+    pub compaction: Duration,
     /// Whether Pods need their ServiceAccount to exist; off by default, because something must
     /// make those accounts.
     pub service_account_admission: bool,
@@ -81,6 +85,7 @@ impl ServerConfig {
             env,
             history: Limits::default().changes,
             history_bytes: Limits::default().bytes,
+            compaction: Duration::from_secs(300),
             service_account_admission: false,
             service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
             signing_key: None,

@@ -47,6 +47,10 @@ pub(crate) struct Up {
     /// Keep everything in this directory and go on with what is there; in memory by default.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+
+    /// How long past revisions can be listed, at the least.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    compaction_interval: u64,
 }
 
 impl Up {
@@ -95,6 +99,7 @@ impl Up {
         let mut config = ServerConfig::new(env.clone());
         config.service_account_admission = true;
         config.service_range = range.addresses;
+        config.compaction = Duration::from_secs(self.compaction_interval);
         let server = match &data {
             Some(directory) => Server::open(config, directory).await.map_err(Failure::Data)?,
             None => Server::new(config),

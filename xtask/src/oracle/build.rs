@@ -9,26 +9,76 @@ use super::{Binaries, ETCD, KUBERNETES, modules, must_exist};
 use crate::workspace::{cache, find};
 
 /// One program: its name, the module that pins it, its package.
-const PROGRAMS: [(&str, &str, &str); 3] = [
-    ("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
-    ("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
-    ("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+struct Program {
+    name: &'static str,
+    module: &'static str,
+    package: &'static str,
+    /// How Go makes it: a command is built, the conformance suite is compiled as a test.
+    verb: &'static [&'static str],
+}
+
+const fn command(name: &'static str, module: &'static str, package: &'static str) -> Program {
+    Program { name, module, package, verb: &["build"] }
+}
+
+/// What every comparison needs.
+const SERVERS: [Program; 3] = [
+    command("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    command("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
+    command("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
 ];
 
-pub(super) fn ensure() -> Result<Binaries> {
-    let folder = cache()?.join("oracle").join(format!("v{KUBERNETES}-etcd{ETCD}"));
-    std::fs::create_dir_all(&folder)?;
-    let binaries = Binaries { folder };
-    for (name, module, package) in PROGRAMS {
-        if !binaries.path(name).is_file() {
-            build(&binaries, name, module, package)?;
+/// The strictest clients: the real controllers and the official conformance suite.
+const CLIENTS: [Program; 4] = [
+    command(
+        "kube-controller-manager",
+        "kubernetes",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+    ),
+    command("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    command("ginkgo", "kubernetes", "github.com/onsi/ginkgo/v2/ginkgo"),
+    Program {
+        name: "e2e.test",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/test/e2e",
+        verb: &["test", "-c"],
+    },
+];
+
+pub(super) fn servers() -> Result<Binaries> {
+    ensure_all(&SERVERS)
+}
+
+pub(super) fn clients() -> Result<Binaries> {
+    servers()?;
+    ensure_all(&CLIENTS)
+}
+
+pub(super) fn built_clients() -> Result<Option<Binaries>> {
+    let binaries = place()?;
+    let there = SERVERS.iter().chain(&CLIENTS).all(|one| binaries.path(one.name).is_file());
+    Ok(there.then_some(binaries))
+}
+
+/// Where the programs of these versions are, or will be.
+fn place() -> Result<Binaries> {
+    Ok(Binaries { folder: cache()?.join("oracle").join(format!("v{KUBERNETES}-etcd{ETCD}")) })
+}
+
+fn ensure_all(programs: &[Program]) -> Result<Binaries> {
+    let binaries = place()?;
+    std::fs::create_dir_all(&binaries.folder)?;
+    for program in programs {
+        if !binaries.path(program.name).is_file() {
+            build(&binaries, program)?;
         }
-        must_exist(&binaries.path(name))?;
+        must_exist(&binaries.path(program.name))?;
     }
     Ok(binaries)
 }
 
-fn build(binaries: &Binaries, name: &str, module: &str, package: &str) -> Result<()> {
+fn build(binaries: &Binaries, program: &Program) -> Result<()> {
+    let name = program.name;
     let Some(go) = find("go") else {
         bail!("Go is missing: install Go 1.26 or newer to build {name} {KUBERNETES}");
     };
@@ -37,11 +87,12 @@ fn build(binaries: &Binaries, name: &str, module: &str, package: &str) -> Result
     // Built beside its final name and moved there whole: a build that dies leaves nothing half-made.
     let unfinished = binaries.path(&format!(".{name}.unfinished"));
     let status = Command::new(go)
-        .current_dir(modules().join(module))
+        .current_dir(modules().join(program.module))
         .env("CGO_ENABLED", "0")
-        .args(["build", "-trimpath", "-ldflags", &linker_flags()?, "-o"])
+        .args(program.verb)
+        .args(["-trimpath", "-ldflags", &linker_flags()?, "-o"])
         .arg(&unfinished)
-        .arg(package)
+        .arg(program.package)
         .status()
         .context("go could not be started")?;
     ensure!(status.success(), "building {name} failed ({status})");

@@ -1,4 +1,5 @@
-//! The oracle: the real kube-apiserver, with etcd and kubectl, built from published modules.
+//! The oracle: the real kube-apiserver with etcd and kubectl, its controllers and the conformance
+//! suite, built from published modules.
 //!
 //! The binaries live in the user's cache, so that a fresh clone finds them and a new machine
 //! builds them. Everything listens on loopback only.
@@ -42,7 +43,7 @@ pub(crate) enum Verb {
 
 pub(crate) fn run(verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Build => println!("{}", build::ensure()?.folder.display()),
+        Verb::Build => println!("{}", build::clients()?.folder.display()),
         Verb::Up => println!("{}", start::up()?.display()),
         Verb::Down => start::down()?,
         Verb::Supervise { folder, detached, durable } => {
@@ -58,7 +59,13 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    fn path(&self, name: &str) -> PathBuf {
+    /// Where they all are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The program of that name.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
@@ -70,7 +77,17 @@ impl Binaries {
 
 /// Builds what is missing and gives the programs.
 pub(crate) fn binaries() -> Result<Binaries> {
-    build::ensure()
+    build::servers()
+}
+
+/// The same, with the real controllers and the conformance suite.
+pub(crate) fn clients() -> Result<Binaries> {
+    build::clients()
+}
+
+/// The same if they were built already: they take a quarter of an hour.
+pub(crate) fn built_clients() -> Result<Option<Binaries>> {
+    build::built_clients()
 }
 
 /// The folder of the oracle's Go modules.

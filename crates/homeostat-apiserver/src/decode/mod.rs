@@ -3,6 +3,7 @@
 //!
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
+mod order;
 mod quantity;
 mod tree;
 mod typed;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::schema::Schema;
 
+pub use order::DocumentOrder;
 pub use quantity::Quantity;
 
 /// How deep a body may nest. Deeper ones are refused before they can exhaust the stack.

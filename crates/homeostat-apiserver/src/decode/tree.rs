@@ -110,6 +110,8 @@ impl<'de> Visitor<'de> for Tree<'_> {
                 self.duplicates.push(path.clone());
             }
             let value = entries.next_value_seed(self.child(path))?;
+            // A repeated key stands where it is repeated, which is where strict readers complain.
+            object.shift_remove(&key);
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -50,7 +50,11 @@ impl Call {
             }
             ("approval" | "ephemeralcontainers" | "resize", &Method::GET) => self.get().await,
             ("approval", &Method::PUT | &Method::PATCH) => {
-                self.write_part(method, "approval", |new, object| take(new, object, "status"))
+                self.write_part(method, "approval", |new, object| {
+                    take(&new["metadata"], &mut object["metadata"], "annotations");
+                    take(&new["metadata"], &mut object["metadata"], "labels");
+                    take(&new["status"], &mut object["status"], "conditions");
+                })
             }
             ("ephemeralcontainers", &Method::PUT | &Method::PATCH) => {
                 self.write_part(method, "ephemeralcontainers", |new, object| {

@@ -278,6 +278,10 @@ impl Call {
         let options = self.write_options("CreateOptions")?;
         let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
         if !self.target.kind.is_stored() {
+            // What is not stored has no columns.
+            if self.accepted.form == Form::Table {
+                return Err(Status::not_acceptable());
+            }
             return self.review(shared, body, &options);
         }
         self.written(&self.registry.create(&self.target, body, &options)?)

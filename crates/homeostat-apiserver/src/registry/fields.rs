@@ -41,6 +41,9 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+const SOURCE: &str = "/source/component";
+const REPORTER: &str = "/reportingComponent";
+
 /// Events are stored once and served in two groups, whose names for the same field differ.
 const EVENT_FIELDS: &[(&str, &str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind", ""),
@@ -56,9 +59,9 @@ const EVENT_FIELDS: &[(&str, &str, &str)] = &[
     ("regarding.uid", "/involvedObject/uid", ""),
     ("reason", "/reason", ""),
     ("type", "/type", ""),
-    ("reportingComponent", "/reportingComponent", ""),
-    ("reportingController", "/reportingComponent", ""),
-    ("source", "/source/component", ""),
+    ("reportingComponent", REPORTER, ""),
+    ("reportingController", REPORTER, ""),
+    ("source", SOURCE, ""),
 ];
 
 fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
@@ -72,7 +75,12 @@ fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
 /// The values of the selectable fields of an object, in the form it is stored in.
 pub(crate) fn selectable(kind: &Kind, object: &Value) -> Pairs {
     let own = rows(kind).iter().map(|(field, pointer, absent)| {
-        let value = object.pointer(pointer);
+        let given = object.pointer(pointer);
+        // Events of the newer API name only who reports them.
+        let value = match given.and_then(Value::as_str) {
+            None | Some("") if *pointer == SOURCE => object.pointer(REPORTER),
+            _ => given,
+        };
         (Cow::Borrowed(*field), value.map_or(Cow::Borrowed(*absent), scalar))
     });
     let custom = kind.custom.iter().flat_map(|custom| &custom.selectable_fields).map(|path| {

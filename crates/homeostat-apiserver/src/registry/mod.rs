@@ -4,6 +4,7 @@
 //! admission looks at is still true when the write is committed. Nothing here waits or does IO.
 
 pub(crate) mod catalogue;
+mod compaction;
 pub(crate) mod convert;
 mod create;
 mod delete;
@@ -90,6 +91,7 @@ pub struct Registry {
     pub(crate) rbac: Rbac,
     catalogue: RwLock<Arc<Catalogue>>,
     events: expiry::Expiry,
+    compaction: compaction::Compaction,
     pen: Mutex<()>,
 }
 
@@ -110,6 +112,7 @@ impl Registry {
             events: expiry::Expiry::default(),
             tokens: Tokens::new(config.signing_key.clone()),
             rbac: Rbac::default(),
+            compaction: compaction::Compaction::new(config.compaction, config.env.now()),
             pen: Mutex::new(()),
             config,
         }
@@ -148,6 +151,11 @@ impl Registry {
         *current = Arc::new(next);
     }
 
+    /// The oldest revision that can still be listed.
+    fn oldest(&self) -> u64 {
+        self.compaction.oldest(self.env.now(), self.store.revision())
+    }
+
     /// Waits for the pen.
     pub(crate) fn writer(&self) -> Writer<'_> {
         Writer { registry: self, _pen: self.pen.lock().unwrap_or_else(PoisonError::into_inner) }
@@ -182,6 +190,7 @@ impl Writer<'_> {
         let rules = Rbac::concerns(&kind.group).then(|| object.clone());
         let draft = Draft { value: object, fields };
         let resource = convert::resource(kind);
+        self.registry.oldest();
         let put = self.registry.store.put(&resource, key, expect, draft);
         let stored = put.map_err(|error| match (error, expect) {
             (StoreError::Failed, _) => Status::internal(error.to_string()),

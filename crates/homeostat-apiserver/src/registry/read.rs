@@ -53,6 +53,11 @@ impl Registry {
             range.at = revision;
             range.after = Some(after);
         }
+        let oldest = self.oldest();
+        if let Some(asked) = range.at.filter(|asked| *asked < oldest) {
+            let expired = StoreError::Expired { asked, oldest };
+            return Err(self.list_expired(expired, range.after.as_ref()));
+        }
         let page = self
             .store
             .snapshot()

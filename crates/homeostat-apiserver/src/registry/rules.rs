@@ -77,12 +77,16 @@ pub(crate) fn shape(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let Body { mut value, duplicates } = body;
-    let unknown = if kind.custom.is_some() {
-        custom::prune(kind.schema.root(), &mut value)
+    let messages = if kind.custom.is_some() {
+        let unknown = custom::prune(kind.schema.root(), &mut value);
+        decode::strict_messages(&unknown, &duplicates)
     } else {
-        decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?
+        // Typed readers find both in one pass, in the order of the document.
+        let order = decode::DocumentOrder::of(&value, &duplicates);
+        let unknown = decode::typed(kind, &mut value)
+            .map_err(|error| Status::bad_request(error.to_string()))?;
+        order.sort(decode::strict_messages(&unknown, &duplicates))
     };
-    let messages = decode::strict_messages(&unknown, &duplicates);
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
             let words = format!("strict decoding error: {}", messages.join(", "));

@@ -57,6 +57,21 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// An IP address in the one form that names it.
+pub(super) fn ip_address(text: &str) -> Vec<String> {
+    let canonical = match text.parse::<std::net::IpAddr>() {
+        Ok(address) => address.to_string(),
+        Err(_) => {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            return vec![why.to_owned()];
+        }
+    };
+    if canonical == text {
+        return Vec::new();
+    }
+    vec![format!("must be in canonical form ({canonical:?})")]
+}
+
 /// `name` or `prefix/name`: label and annotation keys, finalizers.
 pub(super) fn qualified(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.split('/').collect();

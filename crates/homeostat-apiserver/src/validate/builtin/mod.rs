@@ -9,6 +9,7 @@ mod pod;
 mod rbac;
 mod report;
 mod scaling;
+mod security;
 mod service;
 mod volume;
 mod workload;

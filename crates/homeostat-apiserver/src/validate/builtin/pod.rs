@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
+use super::security;
 use crate::decode::Quantity;
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
@@ -113,6 +114,7 @@ fn pod_spec(spec: &Value, path: &str, claims: &[&str], report: &mut Report) {
         let path = format!("{path}.activeDeadlineSeconds");
         report.invalid(path, seconds, "must be between 1 and 2147483647, inclusive");
     }
+    security::kernel_parameters(spec, path, report);
     for (field, form) in [
         ("serviceAccountName", name::dns_subdomain as fn(&str) -> Vec<String>),
         ("nodeName", name::dns_subdomain),
