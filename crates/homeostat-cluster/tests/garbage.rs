@@ -4,8 +4,9 @@
 
 use homeostat::Object;
 use homeostat::kube::ResourceExt;
-use homeostat::kube::api::{Api, DeleteParams, PostParams};
-use homeostat_testing::{object, on_world, pod_template as template};
+use homeostat::kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use homeostat::kube::core::DynamicObject;
+use homeostat_testing::{World, object, on_world, pod_template as template};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
@@ -123,42 +124,88 @@ fn owners_that_wait_for_each_other_go_all_the_same() {
     });
 }
 
+const WIDGETS: &str = "widgets.gc.homeostat.dev";
+
+/// Versions of a definition: `(name, is it the stored one)`.
+fn versions(all: &[(&str, bool)]) -> Value {
+    let version = |(name, storage): &(&str, bool)| {
+        json!({"name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object"}}})
+    };
+    all.iter().map(version).collect()
+}
+
+/// Defines widgets and makes one, named `w`.
+async fn make_widget(
+    world: &World,
+    stored: &[(&str, bool)],
+) -> (Api<DynamicObject>, DynamicObject) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let definition = object(json!({
+        "metadata": {"name": WIDGETS},
+        "spec": {"group": "gc.homeostat.dev", "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "versions": versions(stored)},
+    }));
+    let _ = definitions.create(&PostParams::default(), &definition).await;
+    let kind = homeostat::Kind::new("gc.homeostat.dev", "v1", "Widget", "widgets", true);
+    let widgets: Api<DynamicObject> =
+        Api::namespaced_with(world.client.clone(), &world.namespace, &kind.api_resource());
+    let wish = DynamicObject::new("w", &kind.api_resource());
+    // A real API serves a new kind a moment after it is established.
+    let mut widget = widgets.create(&PostParams::default(), &wish).await;
+    for _ in 0..50 {
+        if widget.is_ok() {
+            break;
+        }
+        world.env.sleep(std::time::Duration::from_millis(100)).await;
+        widget = widgets.create(&PostParams::default(), &wish).await;
+    }
+    (widgets, widget.unwrap())
+}
+
+/// Makes a Secret that the widget owns.
+async fn make_child(world: &World, widget: &DynamicObject) {
+    let refs = json!([{"apiVersion": "gc.homeostat.dev/v1", "kind": "Widget", "name": "w",
+        "uid": widget.uid()}]);
+    world.create::<Secret>(json!({"metadata": {"name": "child", "ownerReferences": refs}})).await;
+    world.nothing_more().await;
+    assert!(world.get::<Secret>("child").await.is_some(), "its owner is there");
+}
+
+async fn undefine(world: &World) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    definitions.delete(WIDGETS, &DeleteParams::default()).await.unwrap();
+    // The next test defines it anew.
+    while definitions.get_opt(WIDGETS).await.unwrap().is_some() {
+        world.env.sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
 #[test]
 fn a_custom_owner_that_was_defined_later_counts_too() {
     on_world(async |world| {
-        let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-        let definition = object(json!({
-            "metadata": {"name": "widgets.gc.homeostat.dev"},
-            "spec": {"group": "gc.homeostat.dev", "scope": "Namespaced",
-                "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-                "versions": [{"name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {"type": "object"}}}]},
-        }));
-        let _ = definitions.create(&PostParams::default(), &definition).await;
-        let kind = homeostat::Kind::new("gc.homeostat.dev", "v1", "Widget", "widgets", true);
-        let widgets: Api<homeostat::kube::core::DynamicObject> =
-            Api::namespaced_with(world.client.clone(), &world.namespace, &kind.api_resource());
-        let wish = homeostat::kube::core::DynamicObject::new("w", &kind.api_resource());
-        // A real API serves a new kind a moment after it is established.
-        let mut widget = widgets.create(&PostParams::default(), &wish).await;
-        for _ in 0..50 {
-            if widget.is_ok() {
-                break;
-            }
-            world.env.sleep(std::time::Duration::from_millis(100)).await;
-            widget = widgets.create(&PostParams::default(), &wish).await;
-        }
-        let widget = widget.unwrap();
-        let refs = json!([{"apiVersion": "gc.homeostat.dev/v1", "kind": "Widget", "name": "w",
-            "uid": widget.uid()}]);
-        world
-            .create::<Secret>(json!({"metadata": {"name": "child", "ownerReferences": refs}}))
-            .await;
-        world.nothing_more().await;
-        assert!(world.get::<Secret>("child").await.is_some(), "its owner is there");
+        let (widgets, widget) = make_widget(world, &[("v1", true)]).await;
+        make_child(world, &widget).await;
         widgets.delete("w", &DeleteParams::default()).await.unwrap();
         world.until_gone::<Secret>("child").await;
-        definitions.delete("widgets.gc.homeostat.dev", &DeleteParams::default()).await.unwrap();
+        undefine(world).await;
+    });
+}
+
+#[test]
+fn a_custom_owner_counts_in_whichever_version_it_is_stored() {
+    on_world(async |world| {
+        let (widgets, widget) = make_widget(world, &[("v1", true), ("v2", false)]).await;
+        make_child(world, &widget).await;
+        let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+        let other = json!({"spec": {"versions": versions(&[("v1", false), ("v2", true)])}});
+        definitions.patch(WIDGETS, &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
+        world.nothing_more().await;
+        assert!(world.get::<Secret>("child").await.is_some(), "its owner is there still");
+        widgets.delete("w", &DeleteParams::default()).await.unwrap();
+        world.until_gone::<Secret>("child").await;
+        undefine(world).await;
     });
 }
 

@@ -78,7 +78,8 @@ impl Monitor {
             for kind in served.difference(&known) {
                 self.follow(kind);
                 // Owners of the new kind were unknown until now.
-                for uid in self.graph().owned() {
+                let owned = self.graph().owned();
+                for uid in owned {
                     self.queues.objects.add(uid, Trigger::Source("definitions".into()));
                 }
             }
@@ -111,7 +112,9 @@ impl Monitor {
 
     fn leave(&self, kind: &Kind) {
         lock(&self.informers).remove(kind);
-        for uid in self.graph().of_kind(kind) {
+        // Not in the head of the loop: the graph would stay locked throughout.
+        let left = self.graph().of_kind(kind);
+        for uid in left {
             let look = self.graph().remove(&uid);
             for uid in look {
                 self.queues.objects.add(uid, Trigger::Source("definitions".into()));
