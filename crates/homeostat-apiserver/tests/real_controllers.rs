@@ -126,6 +126,8 @@ async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() 
         "--use-service-account-credentials=false".to_owned(),
         // Nobody renews the Node's lease: it would soon be unreachable.
         "--controllers=*,-node-lifecycle-controller".to_owned(),
+        // It makes this folder when it is missing: here, not in the system.
+        format!("--flex-volume-plugin-dir={}", folder.path().join("plugins").display()),
     ];
     let manager = [shared.as_slice(), own.as_slice()].concat();
     let manager = Program::start(&programs, "kube-controller-manager", folder.path(), &manager);

@@ -21,10 +21,12 @@ pub(super) struct World {
 }
 
 impl World {
-    /// The embedded cluster, as its users start it.
-    pub(super) fn embedded(folder: &Path) -> Result<Self> {
+    /// The embedded cluster, as its users start it; from what is built already unless told to `build`.
+    pub(super) fn embedded(folder: &Path, build: bool) -> Result<Self> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        run(&cargo, &["build", "--quiet", "--package", "homeostat-cli"])?;
+        if build {
+            run(&cargo, &["build", "--quiet", "--package", "homeostat-cli"])?;
+        }
         let kubeconfig = folder.join("kubeconfig");
         let mut child = mortal(&target(&cargo)?.join("debug").join("homeostat"))
             // A spec waits for its page of a list to grow old.
@@ -71,6 +73,8 @@ impl World {
                 // Nobody renews the Node's lease: without this it would soon be unreachable.
                 "--controllers=*,-node-lifecycle-controller,-taint-eviction-controller",
             ])
+            // It makes this folder when it is missing: here, not in the system.
+            .arg(format!("--flex-volume-plugin-dir={}", folder.join("plugins").display()))
             .arg(format!(
                 "--service-account-private-key-file={}",
                 state.join("service-account.key").display()

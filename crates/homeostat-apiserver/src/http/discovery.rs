@@ -15,6 +15,7 @@ use super::body::{Body, full};
 use super::negotiate::{self, Encoding, Form};
 use super::route::Route;
 use crate::discovery;
+use crate::openapi::Document;
 use crate::server::Shared;
 use crate::status::Status;
 
@@ -35,7 +36,18 @@ pub(crate) fn respond(
             let index = shared.documents().index();
             return Ok(tagged(request.headers(), &index, Encoding::Json));
         }
-        Route::OpenApi(path) => return Ok(open_api(shared, path, request)),
+        Route::OpenApi(path) => {
+            let documents = shared.documents();
+            return Ok(match documents.document(path) {
+                Some(document) => open_api(document, request),
+                None => answer::text(404, "404 page not found\n"),
+            });
+        }
+        Route::Swagger => {
+            // Only as JSON: who reads nothing but protobuf must not be given something else.
+            negotiate::accepted(request.headers())?;
+            return Ok(open_api(shared.documents().swagger(), request));
+        }
         _ => {}
     }
     let accepted = negotiate::accepted(request.headers())?;
@@ -79,8 +91,17 @@ fn paths(versions: impl Iterator<Item = String>) -> Value {
         })
         .collect();
     paths.extend(
-        ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned),
+        [
+            "/api",
+            "/apis",
+            "/healthz",
+            "/livez",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/readyz",
+            "/version",
+        ]
+        .map(str::to_owned),
     );
     paths.sort();
     paths.dedup();
@@ -88,12 +109,17 @@ fn paths(versions: impl Iterator<Item = String>) -> Value {
 }
 
 /// One OpenAPI document. A URL that carries its hash names it forever.
-fn open_api(shared: &Arc<Shared>, path: &str, request: &Request<Body>) -> Response<Body> {
-    let documents = shared.documents();
-    let Some(document) = documents.document(path) else {
-        return answer::text(404, "404 page not found\n");
-    };
+fn open_api(document: &Document, request: &Request<Body>) -> Response<Body> {
     let headers = request.headers();
+    let tag = format!("\"{}\"", document.hash);
+    if headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == tag.as_bytes()) {
+        let mut response = Response::new(full(""));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            response.headers_mut().insert(ETAG, tag);
+        }
+        return response;
+    }
     let gzip = headers
         .get(ACCEPT_ENCODING)
         .and_then(|value| value.to_str().ok())
@@ -109,7 +135,7 @@ fn open_api(shared: &Arc<Shared>, path: &str, request: &Request<Body>) -> Respon
         added
             .insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable, max-age=31536000"));
     }
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", document.hash)) {
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
         added.insert(ETAG, tag);
     }
     added.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));

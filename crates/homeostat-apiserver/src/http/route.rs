@@ -19,6 +19,8 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and their checks.
     Health,
+    /// `/openapi/v2`
+    Swagger,
     /// `/openapi/v3`
     OpenApiIndex,
     /// `/openapi/v3/…`
@@ -76,6 +78,7 @@ pub(crate) fn parse(path: &str) -> Route {
         ["healthz" | "livez" | "readyz", ..] => Route::Health,
         ["openid", "v1", "jwks"] => Route::TokenKeys,
         [".well-known", "openid-configuration"] => Route::TokenIssuer,
+        ["openapi", "v2"] => Route::Swagger,
         ["openapi", "v3"] => Route::OpenApiIndex,
         ["openapi", "v3", ..] => Route::OpenApi(parts[2..].join("/")),
         _ => Route::Unknown,

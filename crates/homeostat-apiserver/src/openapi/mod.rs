@@ -1,10 +1,12 @@
-//! OpenAPI v3: the published documents of built-in kinds, and documents rendered for custom ones.
+//! OpenAPI: the published v3 documents of built-in kinds, documents rendered for custom ones, and
+//! all of them as one v2 document.
 //!
 //! Built-in documents are compiled in as they go over the wire (gzip), and are never parsed on the
 //! way out.
 
 mod custom;
 mod operations;
+mod swagger;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,6 +19,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 pub use custom::custom_document;
+use swagger::Swagger;
 
 macro_rules! row {
     ($path:literal, $file:literal) => {
@@ -70,10 +73,18 @@ impl Document {
     /// Compresses a document, for instance one of [`custom_document`].
     #[must_use]
     pub fn render(document: &Value) -> Self {
+        Self::compress(&document.to_string())
+    }
+
+    fn compress(text: &str) -> Self {
         let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast());
         // Writing to memory does not fail.
-        let _ = encoder.write_all(document.to_string().as_bytes());
+        let _ = encoder.write_all(text.as_bytes());
         Self::new(encoder.finish().unwrap_or_default().into())
+    }
+
+    fn parse(&self) -> Value {
+        serde_json::from_slice(&self.text()).unwrap_or_default()
     }
 
     /// The text, for a client that does not accept gzip. Empty if the bytes are not gzip.
@@ -89,6 +100,8 @@ impl Document {
 #[derive(Debug, Clone, Default)]
 pub struct Documents {
     by_path: BTreeMap<String, Document>,
+    /// Everything as v2, made when somebody asks for it.
+    swagger: OnceLock<Document>,
 }
 
 impl Documents {
@@ -100,13 +113,36 @@ impl Documents {
             let document = |(path, gzip): &(&str, &'static [u8])| {
                 ((*path).to_owned(), Document::new(Bytes::from_static(gzip)))
             };
-            Self { by_path: BUILTIN.iter().map(document).collect() }
+            Self { by_path: BUILTIN.iter().map(document).collect(), swagger: OnceLock::new() }
         })
     }
 
     /// Adds or replaces the document of a path.
     pub fn insert(&mut self, path: impl Into<String>, document: Document) {
         self.by_path.insert(path.into(), document);
+        self.swagger = OnceLock::new();
+    }
+
+    /// `/openapi/v2`: all documents in one.
+    pub fn swagger(&self) -> &Document {
+        /// The large part, which never changes.
+        static SHARED: OnceLock<(Swagger, (String, String))> = OnceLock::new();
+        self.swagger.get_or_init(|| {
+            let (builtin, members) = SHARED.get_or_init(|| {
+                let mut all = Swagger::default();
+                Self::builtin().by_path.values().for_each(|document| all.add(&document.parse()));
+                let members = all.members(None);
+                (all, members)
+            });
+            let mut custom = Swagger::default();
+            for (path, document) in &self.by_path {
+                if Self::builtin().document(path) != Some(document) {
+                    custom.add(&document.parse());
+                }
+            }
+            let own = custom.members(Some(builtin));
+            Document::compress(&swagger::document(&[members, &own]))
+        })
     }
 
     /// The document of a path without its leading slash; `None` when there is none.

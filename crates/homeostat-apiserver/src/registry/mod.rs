@@ -190,6 +190,7 @@ impl Writer<'_> {
         let rules = Rbac::concerns(&kind.group).then(|| object.clone());
         let draft = Draft { value: object, fields };
         let resource = convert::resource(kind);
+        // Every commit tells how old the revisions before it are.
         self.registry.oldest();
         let put = self.registry.store.put(&resource, key, expect, draft);
         let stored = put.map_err(|error| match (error, expect) {

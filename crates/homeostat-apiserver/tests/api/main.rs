@@ -8,6 +8,7 @@
 
 mod access;
 mod apply;
+mod conformance;
 mod definitions;
 mod deletion;
 mod durable;
