@@ -84,6 +84,24 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { value, duplicates })
 }
 
+/// What a strict reader of YAML says about a body with a repeated key: where the first one is.
+/// `duplicates` are the paths that [`yaml`] found in it.
+#[must_use]
+pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
+    let key = duplicates.first()?.rsplit('.').next().unwrap_or_default();
+    let options = serde_saphyr::options! {
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
+    };
+    let read = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
+        tree::Tree::new(&mut Vec::new()).deserialize(reader)
+    });
+    let line = read.err().and_then(|error| error.location()).map_or(0, |at| at.line());
+    Some(format!(
+        "error converting YAML to JSON: yaml: unmarshal errors:\n  line {line}: key {key:?} already \
+         set in map"
+    ))
+}
+
 /// Brings a value into the shape of its kind: fields the kind does not have are dropped and
 /// returned by path. Built-in kinds are shaped all through (`null` fields become absent, quantities
 /// are written canonically); of custom resources only `metadata` is, the rest is judged later.
@@ -150,6 +168,13 @@ mod tests {
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert!(json(deep.as_bytes()).is_err());
         assert!(yaml(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_repeated_key_of_yaml_is_named_with_its_line() {
+        let body = b"kind: At\nspec:\n  n: 1\n  n: 2\n";
+        let complaint = yaml_complaint(body, &yaml(body).unwrap().duplicates).unwrap();
+        assert!(complaint.ends_with("  line 4: key \"n\" already set in map"), "{complaint}");
     }
 
     #[test]

@@ -102,7 +102,12 @@ pub(crate) fn patch(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Pa
             Ok(Patch::Strategic(patch_json(bytes)?))
         }
         "application/apply-patch+yaml" => match yaml(bytes) {
-            Ok(body) => Ok(Patch::Apply(body)),
+            Ok(mut body) => {
+                // Told by line, not by path.
+                body.duplicates =
+                    decode::yaml_complaint(bytes, &body.duplicates).into_iter().collect();
+                Ok(Patch::Apply(body))
+            }
             Err(status) => {
                 Err(Status::bad_request(format!("error decoding YAML: {}", status.message)))
             }

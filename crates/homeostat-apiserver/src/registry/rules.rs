@@ -135,13 +135,12 @@ pub(crate) fn applicable(
         let words = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
         return Err(Status::bad_request(words));
     }
-    let messages = decode::strict_messages(&[], &duplicates);
     match validation {
-        FieldValidation::Strict if !messages.is_empty() => {
-            let words = format!("error strict decoding YAML: {}", messages.join(", "));
+        FieldValidation::Strict if !duplicates.is_empty() => {
+            let words = format!("error strict decoding YAML: {}", duplicates.join(", "));
             return Err(Status::bad_request(words));
         }
-        FieldValidation::Warn => warnings.extend(messages),
+        FieldValidation::Warn => warnings.extend(duplicates),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
     Ok(value)
