@@ -81,16 +81,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
     ),
     known(
-        "create: unknown fields / warned about",
-        "warning",
-        "unknown fields and doubled keys are reported kind by kind, not in the order of the document",
-    ),
-    known(
-        "create: unknown fields / refused",
-        "/message",
-        "unknown fields and doubled keys are reported kind by kind, not in the order of the document",
-    ),
-    known(
         "create: names and generated names / a service's name follows other rules",
         "message",
         "the name of a Service is judged as a label at once",
