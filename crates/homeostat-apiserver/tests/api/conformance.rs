@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use homeostat_apiserver::{Server, ServerConfig};
 use homeostat_env::Env;
+use http::Request;
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::{api, client, cluster_api, create, object, refusal};
@@ -53,8 +54,8 @@ async fn an_ip_address_is_named_by_its_only_form() {
     };
     create(&addresses, address("fe80::1")).await;
     for wrong in ["fe80:0::1", "somewhere"] {
-        let made = addresses.create(&kube::api::PostParams::default(), &object(address(wrong)));
-        assert_eq!(refusal(made.await), (422, "Invalid".into()), "{wrong}");
+        let made = addresses.create(&PostParams::default(), &object(address(wrong))).await;
+        assert_eq!(refusal(made), (422, "Invalid".into()), "{wrong}");
     }
 }
 
@@ -110,8 +111,54 @@ async fn a_pod_with_ill_named_kernel_parameters_is_refused() {
             },
         }))
     };
-    let refused = pods.create(&kube::api::PostParams::default(), &pod("bar..")).await;
+    let refused = pods.create(&PostParams::default(), &pod("bar..")).await;
     let kube::Error::Api(status) = refused.unwrap_err() else { panic!() };
     assert!(status.message.contains(r#"sysctls[0].name: Invalid value: "bar..""#), "{status:?}");
-    pods.create(&kube::api::PostParams::default(), &pod("kernel.shmmax")).await.unwrap();
+    pods.create(&PostParams::default(), &pod("kernel.shmmax")).await.unwrap();
+}
+
+/// The words of a refusal.
+async fn refused(client: &Client, request: http::request::Builder, body: &str) -> String {
+    let request = request.body(body.as_bytes().to_vec()).unwrap();
+    let kube::Error::Api(status) = client.request_text(request).await.unwrap_err() else {
+        panic!()
+    };
+    assert_eq!(status.code, 400);
+    status.message
+}
+
+#[tokio::test(start_paused = true)]
+async fn strict_readers_complain_in_the_order_of_the_document() {
+    let url = "/api/v1/namespaces/default/configmaps?fieldValidation=Strict";
+    let post = Request::post(url).header("content-type", "application/json");
+    let body = r#"{"metadata":{"name":"a"},"data":{},"x":1,"data":{},"y":2}"#;
+    let words = refused(&client(), post, body).await;
+    let complaints = r#"unknown field "x", duplicate field "data", unknown field "y""#;
+    assert!(words.ends_with(complaints), "{words}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_key_of_an_applied_yaml_is_named_with_its_line() {
+    let url = "/api/v1/namespaces/default/configmaps/a?fieldValidation=Strict&fieldManager=me";
+    let patch = Request::patch(url).header("content-type", "application/apply-patch+yaml");
+    let body = "apiVersion: v1\nkind: ConfigMap\ndata:\n  b: '1'\n  b: '2'\n";
+    let words = refused(&client(), patch, body).await;
+    assert!(words.ends_with("line 5: key \"b\" already set in map"), "{words}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_kinds_are_described_in_one_document_of_the_older_form_too() {
+    let request = Request::get("/openapi/v2").body(Vec::new()).unwrap();
+    let text = client().request_text(request).await.unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["swagger"], "2.0");
+    assert!(document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"].is_object());
+    let mut names = Vec::new();
+    for part in text.split("\"$ref\":\"").skip(1) {
+        names.push(part.split('"').next().unwrap().strip_prefix("#/definitions/").unwrap());
+    }
+    assert!(names.len() > 1000);
+    for name in names {
+        assert!(document["definitions"][name].is_object(), "{name}");
+    }
 }
