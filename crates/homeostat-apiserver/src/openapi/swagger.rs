@@ -100,8 +100,7 @@ fn schema(written: &Value) -> Value {
             "$ref" => drop(out.insert(name.clone(), renamed(value))),
             "items" | "properties" if anything || nullable => {}
             "type" if nullable || (anything && value == "object") => {}
-            "items" => drop(out.insert(name.clone(), schema(value))),
-            "additionalProperties" => drop(out.insert(name.clone(), schema(value))),
+            "items" | "additionalProperties" => drop(out.insert(name.clone(), schema(value))),
             "properties" => {
                 let all = object(value).map(|(name, value)| (name.clone(), schema(value)));
                 out.insert(name.clone(), Value::Object(all.collect()));
