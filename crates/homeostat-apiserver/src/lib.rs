@@ -4,6 +4,7 @@
 //! http ──▶ registry ──▶ (schema: default, prune, validate · apply · patch) ──▶ store ──▶ watch
 //! ```
 
+mod admission;
 pub mod apply;
 pub mod auth;
 mod bootstrap;

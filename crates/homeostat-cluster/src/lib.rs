@@ -15,6 +15,7 @@ mod namespace;
 pub mod node;
 mod nodelifecycle;
 mod pod;
+mod quota;
 mod replicaset;
 mod scheduler;
 mod selector;

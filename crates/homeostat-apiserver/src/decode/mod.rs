@@ -4,7 +4,6 @@
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
 mod order;
-mod quantity;
 mod tree;
 mod typed;
 
@@ -14,8 +13,8 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::schema::Schema;
 
+pub use homeostat_quota::Quantity;
 pub use order::DocumentOrder;
-pub use quantity::Quantity;
 
 /// How deep a body may nest. Deeper ones are refused before they can exhaust the stack.
 pub const MAX_DEPTH: usize = 100;

@@ -217,10 +217,10 @@ fn quantity(value: &mut Value) -> Result<(), String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err(super::quantity::NotAQuantity.to_string()),
+        _ => return Err(homeostat_quota::NotAQuantity.to_string()),
     };
     let amount: Quantity =
-        text.parse().map_err(|error: super::quantity::NotAQuantity| error.to_string())?;
+        text.parse().map_err(|error: homeostat_quota::NotAQuantity| error.to_string())?;
     *value = Value::String(amount.to_string());
     Ok(())
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::options::WriteOptions;
 use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
+use crate::admission::{self, Operation, Review};
 use crate::auth::RoleWrite;
 use crate::field::FieldError;
 use crate::kinds::{Generation, Kind};
@@ -57,9 +58,29 @@ impl Writer<'_> {
     ) -> Result<Written, Status> {
         let kind = &target.kind;
         place(target, &mut object)?;
-        let generate_name = metadata::text(&object, "generateName").to_owned();
+        self.prepare(target, &mut object);
+        rules::default(kind, &mut object);
+        (hooks::of(kind).complete)(&mut object);
+        if tracking == Tracking::Update {
+            // Before admission and the hooks: nobody owns what the server adds of its own accord.
+            rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
+        }
         let given = metadata::name(&object).to_owned();
-        let mut name = given.clone();
+        let mut review = Review {
+            writer: self,
+            kind,
+            operation: Operation::Create,
+            subresource: "",
+            namespace: &target.namespace,
+            name: &given,
+            object,
+            old: None,
+        };
+        admission::mutate(&mut review)?;
+        self.check_grant(target, options, None, &review.object)?;
+        let object = &mut review.object;
+        let generate_name = metadata::text(object, "generateName").to_owned();
+        let mut name = metadata::name(object).to_owned();
         if name.is_empty() {
             if generate_name.is_empty() {
                 let error =
@@ -67,24 +88,20 @@ impl Writer<'_> {
                 return Err(Status::invalid(kind, "", &[error]));
             }
             name = names::generate(&self.registry.env, &generate_name);
-            metadata::set(&mut object, "name", name.clone().into());
+            metadata::set(object, "name", name.clone().into());
+            (hooks::of(kind).complete)(object);
         }
-        self.admit_namespace(target, &name)?;
-        self.prepare(target, &mut object);
-        rules::default(kind, &mut object);
-        (hooks::of(kind).complete)(&mut object);
-        self.check_grant(target, options, None, &object)?;
-        if tracking == Tracking::Update {
-            // Before the hooks: nobody owns what the server adds of its own accord.
-            rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
-        }
-        (hooks::of(kind).create)(self, kind, &mut object)?;
-        rules::validate(kind, &object, None)?;
-        if !matches!(metadata::text(&object, "resourceVersion"), "" | "0") {
+        metadata::set(object, "uid", self.registry.env.uid().into());
+        metadata::set(object, "creationTimestamp", self.now().into());
+        (hooks::of(kind).create)(self, kind, object)?;
+        rules::validate(kind, object, None)?;
+        if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {
             let words = "resourceVersion should not be set on objects to be created";
             return Err(Status::unexplained(words));
         }
-        metadata::set(&mut object, "resourceVersion", Value::Null);
+        metadata::set(object, "resourceVersion", Value::Null);
+        let charges = admission::validate(&review)?;
+        let mut object = review.object;
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
             let result = if options.dry_run
@@ -98,6 +115,7 @@ impl Writer<'_> {
                 Ok(stored) => {
                     if !options.dry_run {
                         (hooks::of(kind).committed)(self, kind, Some(&object));
+                        self.charge(&target.namespace, charges);
                     }
                     return Ok(Written { object: stored, created: true, warnings: Vec::new() });
                 }
@@ -133,37 +151,22 @@ impl Writer<'_> {
     /// What the server alone decides about a new object.
     fn prepare(&self, target: &Target, object: &mut Value) {
         let strategy = &target.kind.strategy;
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        let fields = [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ];
+        for field in fields {
             metadata::set(object, field, Value::Null);
         }
-        metadata::set(object, "uid", self.registry.env.uid().into());
-        metadata::set(object, "creationTimestamp", self.now().into());
         if strategy.generation != Generation::None {
             metadata::set(object, "generation", 1.into());
         }
         if strategy.status && !hooks::of(&target.kind).keeps_status {
             let empty = target.kind.custom.is_none().then(|| empty_status(&target.kind));
             metadata::set_top(object, "status", empty);
-        }
-    }
-
-    /// Nothing is made in a namespace that is missing or going away.
-    fn admit_namespace(&self, target: &Target, name: &str) -> Result<(), Status> {
-        if !target.kind.namespaced {
-            return Ok(());
-        }
-        let namespace = &target.namespace;
-        match self.registry.peek("namespaces", "", namespace) {
-            Some(found) if metadata::is_deleting(&found) => {
-                Err(Status::namespace_terminating(&target.kind, name, namespace))
-            }
-            Some(_) => Ok(()),
-            None => {
-                let mut status =
-                    Status::new(404, "NotFound", format!("namespaces {namespace:?} not found"));
-                status.details = Some(Box::new(json!({"name": namespace, "kind": "namespaces"})));
-                Err(status)
-            }
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::options::{DeleteOptions, ListOptions};
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
+use crate::admission::{self, Operation, Review};
 use crate::kinds::{Generation, Kind, Propagation};
 use crate::status::Status;
 use crate::store::{Expect, StoreError, Stored};
@@ -79,6 +80,18 @@ impl Writer<'_> {
         let kind = &target.kind;
         let (stored, live) = self.live(target)?;
         check_preconditions(target, &live, options)?;
+        let mut review = Review {
+            writer: self,
+            kind,
+            operation: Operation::Delete,
+            subresource: "",
+            namespace: &target.namespace,
+            name: &target.name,
+            object: Value::Null,
+            old: Some(&live),
+        };
+        admission::mutate(&mut review)?;
+        admission::validate(&review)?;
         let mut object = live.clone();
         (hooks::of(kind).delete)(self, kind, &mut object)?;
         set_propagation(kind, &mut object, options.propagation);

@@ -81,12 +81,21 @@ pub(crate) fn copy(object: &mut Value, from: &Value, field: &str) {
 
 /// Sets a label.
 pub(crate) fn set_label(object: &mut Value, label: &str, value: &str) {
+    set_entry(object, "labels", label, value);
+}
+
+/// Sets an annotation.
+pub(crate) fn set_annotation(object: &mut Value, annotation: &str, value: &str) {
+    set_entry(object, "annotations", annotation, value);
+}
+
+fn set_entry(object: &mut Value, map: &str, name: &str, value: &str) {
     if let Some(metadata) = metadata_mut(object) {
-        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-        if !labels.is_object() {
-            *labels = json!({});
+        let entries = metadata.entry(map).or_insert_with(|| json!({}));
+        if !entries.is_object() {
+            *entries = json!({});
         }
-        labels[label] = value.into();
+        entries[name] = value.into();
     }
 }
 

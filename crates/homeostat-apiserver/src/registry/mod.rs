@@ -4,6 +4,7 @@
 //! admission looks at is still true when the write is committed. Nothing here waits or does IO.
 
 pub(crate) mod catalogue;
+mod charge;
 mod compaction;
 pub(crate) mod convert;
 mod create;

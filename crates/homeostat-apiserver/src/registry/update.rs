@@ -9,6 +9,7 @@ use super::options::WriteOptions;
 use super::{
     Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules, transient,
 };
+use crate::admission::{self, Operation, Review};
 use crate::field::{FieldError, Reason};
 use crate::status::Status;
 use crate::store::{Expect, Stored};
@@ -34,6 +35,11 @@ impl Area {
     /// main one may not (a Pod's node, say) checks its own input.
     fn is_ruled(self) -> bool {
         matches!(self, Self::Main | Self::Status | Self::Part("scale"))
+    }
+
+    /// Whether admission sees the write as one of this object. A binding is an object of its own.
+    fn is_admitted(self) -> bool {
+        !matches!(self, Self::Part("binding" | "scale"))
     }
 
     /// The name of the subresource, empty for the main one.
@@ -131,19 +137,36 @@ impl Writer<'_> {
         if update.tracking == Tracking::Update {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
         }
+        let mut review = Review {
+            writer: self,
+            kind,
+            operation: Operation::Update,
+            subresource: update.area.subresource(),
+            namespace: &target.namespace,
+            name: &target.name,
+            object,
+            old: Some(&live),
+        };
+        if update.area.is_admitted() {
+            admission::mutate(&mut review)?;
+        }
+        let object = &mut review.object;
         if update.area == Area::Main {
-            (hooks::of(kind).update)(self, kind, &live, &mut object)?;
+            (hooks::of(kind).update)(self, kind, &live, object)?;
         }
         if update.area.is_desired_state() {
-            let next = generation::after_update(kind, &live, &object);
-            metadata::set(&mut object, "generation", next.map_or(Value::Null, Value::from));
+            let next = generation::after_update(kind, &live, object);
+            metadata::set(object, "generation", next.map_or(Value::Null, Value::from));
         }
-        refuse_new_finalizers(target, &live, &object)?;
+        refuse_new_finalizers(target, &live, object)?;
         if update.area.is_ruled() {
-            rules::validate(kind, &object, Some(&live))?;
+            rules::validate(kind, object, Some(&live))?;
         }
-        metadata::copy(&mut object, &live, "resourceVersion");
-        rules::settle(&live, &mut object);
+        metadata::copy(object, &live, "resourceVersion");
+        rules::settle(&live, object);
+        let charges =
+            if update.area.is_admitted() { admission::validate(&review)? } else { Vec::new() };
+        let object = review.object;
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
             // Watchers see the last state that was stored; the client sees what it asked for.
@@ -161,6 +184,7 @@ impl Writer<'_> {
         }
         let committed = self.commit(kind, &stored.key, expect, object.clone(), false)?;
         (hooks::of(kind).committed)(self, kind, Some(&object));
+        self.charge(&target.namespace, charges);
         done(committed)
     }
 }

@@ -12,6 +12,7 @@ mod conformance;
 mod definitions;
 mod deletion;
 mod durable;
+mod limits;
 mod namespaces;
 mod pods;
 mod services;

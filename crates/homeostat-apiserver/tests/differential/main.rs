@@ -43,6 +43,7 @@ const AREAS: &[(&str, &str)] = &[
     ("workloads", include_str!("areas/workloads.http")),
     ("custom", include_str!("areas/custom.http")),
     ("access", include_str!("areas/access.http")),
+    ("admission", include_str!("areas/admission.http")),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

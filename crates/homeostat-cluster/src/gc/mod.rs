@@ -1,4 +1,5 @@
-//! Garbage collection and the end of namespaces, for every kind the API serves.
+//! Garbage collection, the end of namespaces and the counting of quotas, for every kind the API
+//! serves.
 //!
 //! [`monitor`] follows all kinds and keeps the [`graph`]; [`decide`] says what becomes of one
 //! object; [`collect`] carries it out. Owners are compared by uid, and an owner the graph has not
@@ -17,6 +18,8 @@ use homeostat::kube::Client;
 use homeostat::queue::Queue;
 use homeostat::{Env, Result};
 use tokio::task::JoinSet;
+
+use crate::quota::{self, Recounts};
 
 pub(crate) use self::graph::{Node, Uid};
 pub(crate) use self::monitor::Monitor;
@@ -38,6 +41,7 @@ pub(crate) struct Surroundings {
 pub(crate) struct Collector {
     objects: Queue<Uid>,
     namespaces: Queue<Arc<str>>,
+    recounts: Recounts,
     tasks: JoinSet<()>,
 }
 
@@ -47,7 +51,10 @@ impl Collector {
     pub(crate) async fn start(surroundings: Surroundings) -> Result<Self> {
         let objects = Queue::new(surroundings.env.clone());
         let namespaces = Queue::new(surroundings.env.clone());
-        let monitor = Monitor::start(&surroundings, objects.clone(), namespaces.clone()).await?;
+        let recounts = Recounts::new(surroundings.env.clone());
+        let monitor =
+            Monitor::start(&surroundings, objects.clone(), namespaces.clone(), recounts.clone())
+                .await?;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&monitor).follow_definitions());
         for _ in 0..WORKERS {
@@ -66,6 +73,7 @@ impl Collector {
                 }
             });
         }
+        tasks.spawn(count_quotas(surroundings.clone(), Arc::clone(&monitor), recounts.clone()));
         let (queue, client, env) = (namespaces.clone(), surroundings.client, surroundings.env);
         tasks.spawn(async move {
             while let Some(item) = queue.get().await {
@@ -79,15 +87,32 @@ impl Collector {
                 queue.done(&item.key);
             }
         });
-        Ok(Self { objects, namespaces, tasks })
+        Ok(Self { objects, namespaces, recounts, tasks })
     }
 
     /// Stops in order: what is being looked at is finished.
     pub(crate) async fn stop(mut self) {
         self.objects.shut_down_now();
         self.namespaces.shut_down_now();
+        self.recounts.namespaces.shut_down_now();
         self.objects.drained().await;
         self.namespaces.drained().await;
+        self.recounts.namespaces.drained().await;
         self.tasks.shutdown().await;
+    }
+}
+
+/// Counts quotas anew, one namespace at a time.
+async fn count_quotas(surroundings: Surroundings, monitor: Arc<Monitor>, recounts: Recounts) {
+    let Surroundings { client, env, .. } = surroundings;
+    while let Some(item) = recounts.namespaces.get().await {
+        match quota::recount(&client, &env, &monitor, &recounts, &item.key).await {
+            Ok(()) => recounts.namespaces.forget(&item.key),
+            Err(error) => {
+                tracing::debug!(namespace = %item.key, %error, "will be counted again");
+                recounts.namespaces.add_rate_limited(item.key.clone());
+            }
+        }
+        recounts.namespaces.done(&item.key);
     }
 }

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::Surroundings;
 use super::graph::{Graph, Uid};
+use crate::quota::Recounts;
 
 /// What handlers, workers and the namespace controller share.
 pub(crate) struct Monitor {
@@ -34,6 +35,7 @@ struct Queues {
     namespaces: Queue<Arc<str>>,
     /// Namespaces that are on their way out: every removal inside wakes them.
     terminating: Arc<Mutex<BTreeSet<Arc<str>>>>,
+    recounts: Recounts,
 }
 
 impl Monitor {
@@ -41,6 +43,7 @@ impl Monitor {
         surroundings: &Surroundings,
         objects: Queue<Uid>,
         namespaces: Queue<Arc<str>>,
+        recounts: Recounts,
     ) -> Result<Arc<Self>> {
         let caches = surroundings.caches.clone();
         let definitions = caches.informer(Kind::of::<CustomResourceDefinition>(), Scope::default());
@@ -58,7 +61,7 @@ impl Monitor {
             unfollowed,
             definitions,
             definitions_changed,
-            queues: Queues { objects, namespaces, terminating: Arc::default() },
+            queues: Queues { objects, namespaces, terminating: Arc::default(), recounts },
         };
         for kind in followed.into_iter().chain(custom) {
             monitor.follow(&kind);
@@ -105,6 +108,7 @@ impl Monitor {
                 queues.objects.add(uid, trigger(&own, delta));
             }
             queues.tell_namespace(delta, is_namespace);
+            queues.recounts.tell(&own, delta);
         });
         informer.start();
         informers.insert(kind.clone(), informer);

@@ -11,7 +11,9 @@ const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 pub(super) const HOOKS: Hooks = Hooks {
     complete: |object| {
         let name = metadata::name(object).to_owned();
-        metadata::set_label(object, "kubernetes.io/metadata.name", &name);
+        if !name.is_empty() {
+            metadata::set_label(object, "kubernetes.io/metadata.name", &name);
+        }
     },
     create: |_, _, object| {
         let finalizers = object.pointer("/spec/finalizers").and_then(Value::as_array);

@@ -41,6 +41,44 @@ const SUFFIXES: &[(&str, Family, i32)] = &[
 const NANO: i128 = 1_000_000_000;
 
 impl Quantity {
+    /// Nothing at all.
+    pub const ZERO: Self = Self { nanos: 0, family: Family::Decimal };
+
+    /// That many.
+    #[must_use]
+    pub fn whole(amount: u32) -> Self {
+        Self { nanos: i128::from(amount) * NANO, family: Family::Decimal }
+    }
+
+    /// The amount rounded up to whole units.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        let rest = self.nanos.rem_euclid(NANO);
+        let missing = if rest == 0 { 0 } else { NANO - rest };
+        Self { nanos: self.nanos + missing, ..self }
+    }
+
+    /// Both together, written as the first one is (nothing is written as the other one).
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let family = if self.is_zero() { other.family } else { self.family };
+        Self { nanos: self.nanos.saturating_add(other.nanos), family }
+    }
+
+    /// What is left of it without `other`, less than nothing included.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        let family = if self.is_zero() { other.family } else { self.family };
+        Self { nanos: self.nanos.saturating_sub(other.nanos), family }
+    }
+
+    /// How many times `other` it is; `other` must not be nothing.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a ratio for people and for a loose bound")]
+    pub fn ratio(self, other: Self) -> f64 {
+        self.nanos as f64 / other.nanos as f64
+    }
+
     /// Less than nothing.
     #[must_use]
     pub fn is_negative(self) -> bool {

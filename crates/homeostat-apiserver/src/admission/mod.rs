@@ -1,0 +1,173 @@
+//! Admission: the ordered chain of steps that complete a write, or refuse it.
+//!
+//! A step is a row of [`CHAIN`], in the order of kube-apiserver's fixed list. Its first half may
+//! change the object and runs before validation; its second half only judges and runs after it.
+//! Steps read the store and nothing else: whatever needs IO is asked through the request's
+//! [`Inquiry`](crate::registry::options). They never write.
+
+mod default_class;
+mod limits;
+mod namespace;
+mod node_taint;
+mod priority;
+mod quota;
+mod resize;
+mod runtime_class;
+mod tolerations;
+
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::registry::{Writer, metadata};
+use crate::status::Status;
+use crate::store::{Range, Stored};
+
+pub(crate) use quota::Charge;
+
+/// What a request does to its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// One write on its way through the chain.
+pub(crate) struct Review<'a> {
+    pub(crate) writer: &'a Writer<'a>,
+    pub(crate) kind: &'a Kind,
+    pub(crate) operation: Operation,
+    /// Empty for the main resource.
+    pub(crate) subresource: &'a str,
+    /// Empty for objects of the cluster.
+    pub(crate) namespace: &'a str,
+    /// As the request gives it: empty when the server shall make one up.
+    pub(crate) name: &'a str,
+    /// The object as it would be written; null for a delete.
+    pub(crate) object: Value,
+    /// The object as it is.
+    pub(crate) old: Option<&'a Value>,
+}
+
+/// A step of the chain. Either half may be absent.
+struct Step {
+    /// The name of the plugin it stands for.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the order is checked by name"))]
+    name: &'static str,
+    mutate: Option<fn(&mut Review<'_>) -> Result<(), Status>>,
+    validate: Option<fn(&Review<'_>) -> Result<(), Status>>,
+}
+
+const fn step(name: &'static str) -> Step {
+    Step { name, mutate: None, validate: None }
+}
+
+/// The steps in order.
+static CHAIN: &[Step] = &[
+    Step { mutate: Some(namespace::exists), ..step("NamespaceLifecycle") },
+    Step { mutate: Some(limits::default), validate: Some(limits::check), ..step("LimitRanger") },
+    Step { mutate: Some(node_taint::taint), ..step("TaintNodesByCondition") },
+    Step {
+        mutate: Some(priority::resolve),
+        validate: Some(priority::one_default),
+        ..step("Priority")
+    },
+    Step { mutate: Some(tolerations::add), ..step("DefaultTolerationSeconds") },
+    Step { mutate: Some(default_class::of_claim), ..step("DefaultStorageClass") },
+    Step { validate: Some(resize::check), ..step("PersistentVolumeClaimResize") },
+    Step {
+        mutate: Some(runtime_class::complete),
+        validate: Some(runtime_class::check),
+        ..step("RuntimeClass")
+    },
+    Step { mutate: Some(default_class::of_ingress), ..step("DefaultIngressClass") },
+];
+
+/// Completes the object of the review, or refuses it.
+pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
+    CHAIN.iter().filter_map(|step| step.mutate).try_for_each(|mutate| mutate(review))
+}
+
+/// Judges the object of the review. What it is charged for comes back, to be written once the
+/// object itself is.
+pub(crate) fn validate(review: &Review<'_>) -> Result<Vec<Charge>, Status> {
+    CHAIN.iter().filter_map(|step| step.validate).try_for_each(|validate| validate(review))?;
+    quota::check(review)
+}
+
+impl Review<'_> {
+    /// Whether the request is for the main resource of that name.
+    fn is_for(&self, resource: &str) -> bool {
+        self.subresource.is_empty() && self.resource() == resource
+    }
+
+    /// `plural.group`; custom resources never share a built-in one's name.
+    fn resource(&self) -> String {
+        self.kind.resource()
+    }
+
+    /// The name refusals speak of: what the request knows of it.
+    fn shown_name(&self) -> &str {
+        let known = [self.name, metadata::name(&self.object)];
+        let given = known.into_iter().find(|name| !name.is_empty());
+        let begun = metadata::text(&self.object, "generateName");
+        given.unwrap_or(if begun.is_empty() { "Unknown" } else { begun })
+    }
+
+    /// 403 with these words.
+    fn forbid(&self, why: &str) -> Status {
+        Status::forbidden(self.kind, self.shown_name(), why)
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// The objects of a built-in resource: in that namespace, or all.
+    fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
+        let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
+        let range = Range { namespace, ..Range::default() };
+        let page = self.writer.registry.store.list(resource, &range);
+        page.map(|page| page.items)
+            .unwrap_or_default()
+            .iter()
+            .map(|item| Stored::value(item))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHAIN;
+
+    /// The plugins that are on by default, in the order kube-apiserver runs them.
+    const ORDER: &[&str] = &[
+        "NamespaceLifecycle",
+        "LimitRanger",
+        "ServiceAccount",
+        "TaintNodesByCondition",
+        "PodSecurity",
+        "Priority",
+        "DefaultTolerationSeconds",
+        "DefaultStorageClass",
+        "StorageObjectInUseProtection",
+        "PersistentVolumeClaimResize",
+        "RuntimeClass",
+        "CertificateApproval",
+        "CertificateSigning",
+        "CertificateSubjectRestriction",
+        "DefaultIngressClass",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
+        "ResourceQuota",
+    ];
+
+    #[test]
+    fn steps_run_in_the_order_of_kube_apiserver() {
+        let place = |name: &str| ORDER.iter().position(|known| *known == name);
+        let places: Vec<_> = CHAIN.iter().map(|step| place(step.name)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    }
+}

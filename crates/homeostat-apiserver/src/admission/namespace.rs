@@ -1,0 +1,26 @@
+//! `NamespaceLifecycle`: nothing is made in a namespace that is missing or going away.
+
+use serde_json::json;
+
+use super::{Operation, Review};
+use crate::registry::metadata;
+use crate::status::Status;
+
+pub(super) fn exists(review: &mut Review<'_>) -> Result<(), Status> {
+    if review.namespace.is_empty() || review.operation == Operation::Delete {
+        return Ok(());
+    }
+    let namespace = review.namespace;
+    match review.writer.registry.peek("namespaces", "", namespace) {
+        Some(found) if review.operation == Operation::Create && metadata::is_deleting(&found) => {
+            Err(Status::namespace_terminating(review.kind, review.shown_name(), namespace))
+        }
+        Some(_) => Ok(()),
+        None => {
+            let mut status =
+                Status::new(404, "NotFound", format!("namespaces {namespace:?} not found"));
+            status.details = Some(Box::new(json!({"name": namespace, "kind": "namespaces"})));
+            Err(status)
+        }
+    }
+}
