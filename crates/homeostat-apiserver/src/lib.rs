@@ -4,7 +4,7 @@
 //! http ──▶ registry ──▶ (schema: default, prune, validate · apply · patch) ──▶ store ──▶ watch
 //! ```
 
-mod admission;
+pub mod admission;
 pub mod apply;
 pub mod auth;
 mod bootstrap;
@@ -27,6 +27,7 @@ mod status;
 pub mod store;
 mod tls;
 pub mod validate;
+mod webhook_client;
 
 pub use auth::{Access, Identity, SigningKey, User};
 pub use directory::DataDirectory;
@@ -34,3 +35,4 @@ pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;
 pub use tls::ServeError;
+pub use webhook_client::{WebhookAddress, WebhookConnector, WebhookReply};

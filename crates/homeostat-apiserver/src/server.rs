@@ -25,6 +25,7 @@ use crate::openapi::{Document, Documents, custom_document};
 use crate::registry::Registry;
 use crate::status::Status;
 use crate::store::{Limits, Log, LogOptions, StorageError, Store};
+use crate::webhook_client::WebhookConnector;
 
 /// What a server is made with.
 #[derive(Debug, Clone)]
@@ -215,6 +216,12 @@ impl Server {
     pub(crate) fn identify(&self, identity: Arc<Identity>) {
         let mut current = self.shared.identity.write().unwrap_or_else(PoisonError::into_inner);
         *current = Some(identity);
+    }
+
+    /// Calls admission webhooks through `connector` from now on; by default they are called over
+    /// TLS where their configuration says.
+    pub fn connect_webhooks(&self, connector: Arc<dyn WebhookConnector>) {
+        self.shared.registry.connect_webhooks(connector);
     }
 
     /// Answers one request; a panic while doing so is a 500.

@@ -22,12 +22,21 @@ pub struct Status {
     pub details: Option<Box<Value>>,
     /// `metadata.continue`, only for an expired list that may go on inconsistently.
     pub continue_token: Option<String>,
+    /// The whole object, where somebody else made it (a webhook).
+    pub verbatim: Option<Box<Value>>,
 }
 
 impl Status {
     /// A refusal with these words.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            verbatim: None,
+        }
     }
 
     fn about(mut self, kind: &Kind, name: &str) -> Self {
@@ -287,6 +296,9 @@ impl Status {
     /// The `Status` object.
     #[must_use]
     pub fn to_value(&self) -> Value {
+        if let Some(object) = &self.verbatim {
+            return object.as_ref().clone();
+        }
         let success = self.code < 400;
         let mut object = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}});
         if let Some(token) = &self.continue_token {

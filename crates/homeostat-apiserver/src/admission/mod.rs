@@ -3,26 +3,40 @@
 //! A step is a row of [`CHAIN`], in the order of kube-apiserver's fixed list. Its first half may
 //! change the object and runs before validation; its second half only judges and runs after it.
 //! Steps read the store and nothing else: whatever needs IO is asked through the request's
-//! [`Inquiry`](crate::registry::options). They never write.
+//! [`Inquiry`]. They never write.
 
+mod configuration;
 mod default_class;
+mod expression;
+mod inquiry;
 mod limits;
+mod matching;
+mod mutating_policy;
 mod namespace;
 mod node_taint;
+mod policy;
 mod priority;
 mod quota;
+mod request;
 mod resize;
 mod runtime_class;
 mod tolerations;
+mod webhook;
 
 use serde_json::Value;
 
+use crate::auth::User;
 use crate::kinds::Kind;
+use crate::registry::options::{DeleteOptions, WriteOptions};
 use crate::registry::{Writer, metadata};
 use crate::status::Status;
 use crate::store::{Range, Stored};
 
+pub(crate) use configuration::Configuration;
+pub use inquiry::Inquiry;
+pub(crate) use inquiry::{Answer, Question};
 pub(crate) use quota::Charge;
+pub(crate) use webhook::Rounds;
 
 /// What a request does to its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +61,42 @@ pub(crate) struct Review<'a> {
     pub(crate) object: Value,
     /// The object as it is.
     pub(crate) old: Option<&'a Value>,
+    /// How the request wants it done.
+    pub(crate) wish: Wish<'a>,
+    /// What webhooks remember between the two rounds of the chain.
+    pub(crate) rounds: Rounds,
+}
+
+/// The options of a request.
+#[derive(Clone, Copy)]
+pub(crate) enum Wish<'a> {
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
+}
+
+impl Wish<'_> {
+    fn is_dry_run(&self) -> bool {
+        match self {
+            Self::Write(options) => options.dry_run,
+            Self::Delete(options) => options.dry_run,
+        }
+    }
+
+    fn inquiry(&self) -> &Inquiry {
+        match self {
+            Self::Write(options) => &options.inquiry,
+            Self::Delete(options) => &options.inquiry,
+        }
+    }
+
+    /// Who asks, as `userInfo`.
+    fn user(&self) -> Value {
+        let user = match self {
+            Self::Write(options) => &options.user,
+            Self::Delete(options) => &options.user,
+        };
+        user.as_ref().map_or_else(|| User::admin().to_value(), |user| user.to_value())
+    }
 }
 
 /// A step of the chain. Either half may be absent.
@@ -81,11 +131,24 @@ static CHAIN: &[Step] = &[
         ..step("RuntimeClass")
     },
     Step { mutate: Some(default_class::of_ingress), ..step("DefaultIngressClass") },
+    Step { mutate: Some(mutating_policy::mutate), ..step("MutatingAdmissionPolicy") },
+    Step { mutate: Some(webhook::mutate), ..step("MutatingAdmissionWebhook") },
+    Step { validate: Some(policy::check), ..step("ValidatingAdmissionPolicy") },
+    Step { validate: Some(webhook::validate), ..step("ValidatingAdmissionWebhook") },
 ];
 
-/// Completes the object of the review, or refuses it.
+/// Completes the object of the review, or refuses it. A change that comes after a webhook which
+/// wants to see such changes makes the chain run a second time.
 pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
-    CHAIN.iter().filter_map(|step| step.mutate).try_for_each(|mutate| mutate(review))
+    let run = |review: &mut Review<'_>| {
+        CHAIN.iter().filter_map(|step| step.mutate).try_for_each(|mutate| mutate(review))
+    };
+    run(review)?;
+    if review.rounds.is_wanted {
+        review.rounds.is_second = true;
+        run(review)?;
+    }
+    Ok(())
 }
 
 /// Judges the object of the review. What it is charged for comes back, to be written once the
@@ -95,7 +158,28 @@ pub(crate) fn validate(review: &Review<'_>) -> Result<Vec<Charge>, Status> {
     quota::check(review)
 }
 
-impl Review<'_> {
+impl<'a> Review<'a> {
+    /// A request for the main resource; what has no place in it is empty.
+    pub(crate) fn new(
+        writer: &'a Writer<'a>,
+        kind: &'a Kind,
+        operation: Operation,
+        wish: Wish<'a>,
+    ) -> Self {
+        Self {
+            writer,
+            kind,
+            operation,
+            subresource: "",
+            namespace: "",
+            name: "",
+            object: Value::Null,
+            old: None,
+            wish,
+            rounds: Rounds::default(),
+        }
+    }
+
     /// Whether the request is for the main resource of that name.
     fn is_for(&self, resource: &str) -> bool {
         self.subresource.is_empty() && self.resource() == resource

@@ -33,6 +33,7 @@ pub(crate) mod tests;
 pub use self::error::{ApplyError, Conflict};
 pub use self::path::{Atom, PathElement};
 pub use self::server_side::apply;
+pub(crate) use self::server_side::merged;
 pub use self::set::FieldSet;
 pub use self::track::{keep_times, track_update};
 

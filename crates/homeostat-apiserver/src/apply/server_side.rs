@@ -70,6 +70,22 @@ pub fn apply(
     Ok(object)
 }
 
+/// `live` with `config` merged into it; nobody owns the result.
+///
+/// # Errors
+/// [`ApplyError::Untypable`] when the configuration does not fit the schema.
+pub(crate) fn merged(
+    schema: Schema<'_>,
+    live: &Value,
+    config: &Value,
+) -> Result<Value, ApplyError> {
+    let place = Place::root(schema);
+    check(place, config).map_err(|faults| untypable(config, &faults))?;
+    let mut object = live.clone();
+    merge(place, &mut object, config);
+    Ok(object)
+}
+
 /// What stays the same when an apply is tried a second time.
 struct Attempt<'a> {
     place: Place<'a>,

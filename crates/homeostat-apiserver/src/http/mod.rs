@@ -12,6 +12,7 @@ pub(crate) mod negotiate;
 pub(crate) mod node;
 mod render;
 pub(crate) mod route;
+mod settle;
 mod subresource;
 mod verbs;
 mod watch;

@@ -1,5 +1,7 @@
 //! Requests below an object: scale, binding, eviction, token, finalize and other partial writes.
 
+use std::sync::Arc;
+
 use http::{Method, Response};
 use serde_json::Value;
 
@@ -24,7 +26,7 @@ impl Call {
                 let scale = self.registry.scale(&self.target)?;
                 Ok(answer::value(200, &scale, self.accepted.encoding))
             }
-            ("scale", &Method::PUT | &Method::PATCH) => self.write_scale(method),
+            ("scale", &Method::PUT | &Method::PATCH) => self.write_scale(method).await,
             ("binding", &Method::POST) => {
                 let options = self.write_options("CreateOptions")?;
                 let binding = decode::object(&self.headers, &self.body)?.value;
@@ -33,8 +35,12 @@ impl Call {
             }
             ("eviction", &Method::POST) => {
                 let eviction = decode::object(&self.headers, &self.body)?.value;
-                let status = self.registry.evict(&self.target, &eviction)?;
-                Ok(answer::value(201, &status, self.accepted.encoding))
+                let inquiry = Arc::default();
+                self.settle(&inquiry, || {
+                    let status = self.registry.evict(&self.target, &eviction, &inquiry)?;
+                    Ok(answer::value(201, &status, self.accepted.encoding))
+                })
+                .await
             }
             ("token", &Method::POST) => {
                 let options = self.write_options("CreateOptions")?;
@@ -45,8 +51,10 @@ impl Call {
             ("finalize", &Method::PUT) => {
                 let options = self.write_options("UpdateOptions")?;
                 let body = decode::object(&self.headers, &self.body)?;
-                let written = self.registry.finalize(&self.target, &body, &options)?;
-                self.written(&written)
+                self.settle(&options.inquiry, || {
+                    self.written(&self.registry.finalize(&self.target, &body, &options)?)
+                })
+                .await
             }
             ("approval" | "ephemeralcontainers" | "resize", &Method::GET) => self.get().await,
             ("approval", &Method::PUT | &Method::PATCH) => {
@@ -55,32 +63,37 @@ impl Call {
                     take(&new["metadata"], &mut object["metadata"], "labels");
                     take(&new["status"], &mut object["status"], "conditions");
                 })
+                .await
             }
             ("ephemeralcontainers", &Method::PUT | &Method::PATCH) => {
                 self.write_part(method, "ephemeralcontainers", |new, object| {
                     take(&new["spec"], &mut object["spec"], "ephemeralContainers");
                 })
+                .await
             }
             ("resize", &Method::PUT | &Method::PATCH) => {
-                self.write_part(method, "resize", take_sizes)
+                self.write_part(method, "resize", take_sizes).await
             }
             _ => Err(Status::method_not_allowed()),
         }
     }
 
-    fn write_scale(self, method: &Method) -> Result<Response<Body>, Status> {
+    async fn write_scale(self, method: &Method) -> Result<Response<Body>, Status> {
         let options = self.write_options("UpdateOptions")?;
         let write = if *method == Method::PUT {
             ScaleWrite::Replace(decode::object(&self.headers, &self.body)?)
         } else {
             ScaleWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
         };
-        let scale = self.registry.set_scale(&self.target, &write, &options)?;
-        Ok(answer::value(200, &scale, self.accepted.encoding))
+        self.settle(&options.inquiry, || {
+            let scale = self.registry.set_scale(&self.target, &write, &options)?;
+            Ok(answer::value(200, &scale, self.accepted.encoding))
+        })
+        .await
     }
 
     /// A write that takes one part of the object.
-    fn write_part(
+    async fn write_part(
         self,
         method: &Method,
         subresource: &'static str,
@@ -92,9 +105,12 @@ impl Call {
         } else {
             PartWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
         };
-        let written =
-            self.registry.write_part(&self.target, subresource, &write, &options, take)?;
-        self.written(&written)
+        self.settle(&options.inquiry, || {
+            let written =
+                self.registry.write_part(&self.target, subresource, &write, &options, take)?;
+            self.written(&written)
+        })
+        .await
     }
 
     /// A kind that is asked, not stored.

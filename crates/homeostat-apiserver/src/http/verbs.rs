@@ -12,7 +12,8 @@ use super::events::Events;
 use super::negotiate::{self, Accepted, Encoding, Form};
 use super::render::View;
 use super::route::{self, ResourcePath, Route};
-use super::{answer, decode, discovery, node, watch};
+use super::{answer, decode, discovery, node, settle, watch};
+use crate::admission::Inquiry;
 use crate::auth::{Tokens, User, caller};
 use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
@@ -146,17 +147,17 @@ async fn resource(
             Err(Status::method_not_allowed())
         }
         (&Method::POST, "", _) if call.target.namespace.is_empty() != kind.namespaced => {
-            call.create(shared)
+            call.create(shared).await
         }
-        (&Method::DELETE, "", _) => call.delete_collection(),
+        (&Method::DELETE, "", _) => call.delete_collection().await,
         (_, "", _) => Err(Status::method_not_allowed()),
         (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {
             Err(Status::no_such_resource())
         }
         (&Method::GET, _, "" | "status") => call.get().await,
-        (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status"),
-        (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status"),
-        (&Method::DELETE, _, "") => call.delete(),
+        (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status").await,
+        (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status").await,
+        (&Method::DELETE, _, "") => call.delete().await,
         (method, _, sub) if !sub.is_empty() => call.subresource(method, sub).await,
         _ => Err(Status::method_not_allowed()),
     }
@@ -194,6 +195,15 @@ impl Call {
         let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)?;
         Ok(WriteOptions { user: Some(self.user.clone()), ..options })
+    }
+
+    /// Runs a write until its webhooks have said everything it must know.
+    pub(crate) async fn settle(
+        &self,
+        inquiry: &Inquiry,
+        write: impl Fn() -> Result<Response<Body>, Status>,
+    ) -> Result<Response<Body>, Status> {
+        settle::settle(&self.registry, inquiry, write).await
     }
 
     fn view(&self) -> Result<View, Status> {
@@ -274,29 +284,39 @@ impl Call {
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
-    fn create(self, shared: &Shared) -> Result<Response<Body>, Status> {
+    async fn create(self, shared: &Shared) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
-        let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
         if !self.target.kind.is_stored() {
             // What is not stored has no columns.
             if self.accepted.form == Form::Table {
                 return Err(Status::not_acceptable());
             }
+            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
             return self.review(shared, body, &options);
         }
-        self.written(&self.registry.create(&self.target, body, &options)?)
+        self.settle(&options.inquiry, || {
+            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
+            self.written(&self.registry.create(&self.target, body, &options)?)
+        })
+        .await
     }
 
-    fn update(self, status: bool) -> Result<Response<Body>, Status> {
+    async fn update(self, status: bool) -> Result<Response<Body>, Status> {
         let options = self.write_options("UpdateOptions")?;
-        let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-        self.written(&self.registry.update(&self.target, status, body, &options)?)
+        self.settle(&options.inquiry, || {
+            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
+            self.written(&self.registry.update(&self.target, status, body, &options)?)
+        })
+        .await
     }
 
-    fn patch(self, status: bool) -> Result<Response<Body>, Status> {
+    async fn patch(self, status: bool) -> Result<Response<Body>, Status> {
         let options = self.write_options("PatchOptions")?;
-        let patch: Patch = decode::patch(&self.target.kind, &self.headers, &self.body)?;
-        self.written(&self.registry.patch(&self.target, status, patch, &options)?)
+        self.settle(&options.inquiry, || {
+            let patch: Patch = decode::patch(&self.target.kind, &self.headers, &self.body)?;
+            self.written(&self.registry.patch(&self.target, status, patch, &options)?)
+        })
+        .await
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
@@ -305,14 +325,19 @@ impl Call {
         } else {
             Some(decode::object(&self.headers, &self.body)?.value)
         };
-        DeleteOptions::parse(&self.query, body.as_ref())
+        let options = DeleteOptions::parse(&self.query, body.as_ref())?;
+        Ok(DeleteOptions { user: Some(self.user.clone()), ..options })
     }
 
-    fn delete(self) -> Result<Response<Body>, Status> {
+    async fn delete(self) -> Result<Response<Body>, Status> {
         let options = self.delete_options()?;
+        self.settle(&options.inquiry, || self.delete_now(&options)).await
+    }
+
+    fn delete_now(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
         let kind = &self.target.kind;
-        let deleted = self.registry.delete(&self.target, &options)?;
-        let warnings = delete_warnings(kind, &options);
+        let deleted = self.registry.delete(&self.target, options)?;
+        let warnings = delete_warnings(kind, options);
         if let Deleted::Gone(object) = &deleted
             && !kind.strategy.returns_deleted
         {
@@ -329,10 +354,18 @@ impl Call {
         Ok(response)
     }
 
-    fn delete_collection(self) -> Result<Response<Body>, Status> {
+    async fn delete_collection(self) -> Result<Response<Body>, Status> {
         let options = self.delete_options()?;
         let list = ListOptions::parse(&self.query)?;
-        let items = self.registry.delete_collection(&self.target, &list, &options)?;
+        self.settle(&options.inquiry, || self.delete_all(&list, &options)).await
+    }
+
+    fn delete_all(
+        &self,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Response<Body>, Status> {
+        let items = self.registry.delete_collection(&self.target, list, options)?;
         let listed = crate::registry::Listed {
             revision: self.registry.store.revision(),
             items,

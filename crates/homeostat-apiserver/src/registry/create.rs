@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::options::WriteOptions;
 use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
-use crate::admission::{self, Operation, Review};
+use crate::admission::{self, Operation, Review, Wish};
 use crate::auth::RoleWrite;
 use crate::field::FieldError;
 use crate::kinds::{Generation, Kind};
@@ -32,7 +32,8 @@ impl Registry {
         rules::check_type(&target.kind, &body.value)?;
         let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;
-        let mut written = self.writer().create(target, object, options, Tracking::Update)?;
+        let mut written =
+            self.writer_at(&options.inquiry).create(target, object, options, Tracking::Update)?;
         warnings.append(&mut written.warnings);
         Ok(Written { warnings, ..written })
     }
@@ -67,14 +68,10 @@ impl Writer<'_> {
         }
         let given = metadata::name(&object).to_owned();
         let mut review = Review {
-            writer: self,
-            kind,
-            operation: Operation::Create,
-            subresource: "",
             namespace: &target.namespace,
             name: &given,
             object,
-            old: None,
+            ..Review::new(self, kind, Operation::Create, Wish::Write(options))
         };
         admission::mutate(&mut review)?;
         self.check_grant(target, options, None, &review.object)?;
@@ -87,11 +84,12 @@ impl Writer<'_> {
                     FieldError::required("metadata.name", "name or generateName is required");
                 return Err(Status::invalid(kind, "", &[error]));
             }
-            name = names::generate(&self.registry.env, &generate_name);
+            name = options.inquiry.name(0, || names::generate(&self.registry.env, &generate_name));
             metadata::set(object, "name", name.clone().into());
             (hooks::of(kind).complete)(object);
         }
-        metadata::set(object, "uid", self.registry.env.uid().into());
+        let uid = options.inquiry.uid(|| self.registry.env.uid());
+        metadata::set(object, "uid", uid.into());
         metadata::set(object, "creationTimestamp", self.now().into());
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(kind, object, None)?;
@@ -127,7 +125,8 @@ impl Writer<'_> {
                     return Err(status);
                 }
                 Err(_) => {
-                    name = names::generate(&self.registry.env, &generate_name);
+                    let draw = || names::generate(&self.registry.env, &generate_name);
+                    name = options.inquiry.name(attempt, draw);
                     metadata::set(&mut object, "name", name.clone().into());
                 }
             }

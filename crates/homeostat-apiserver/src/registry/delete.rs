@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::options::{DeleteOptions, ListOptions};
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
-use crate::admission::{self, Operation, Review};
+use crate::admission::{self, Operation, Review, Wish};
 use crate::kinds::{Generation, Kind, Propagation};
 use crate::status::Status;
 use crate::store::{Expect, StoreError, Stored};
@@ -40,7 +40,7 @@ impl Registry {
     /// # Errors
     /// 404 when there is none, 409 when a precondition does not hold, 403 when it must stay.
     pub fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, Status> {
-        self.writer().delete(target, options)
+        self.writer_at(&options.inquiry).delete(target, options)
     }
 
     /// Deletes every object that `list` selects; returns them as they were.
@@ -81,14 +81,10 @@ impl Writer<'_> {
         let (stored, live) = self.live(target)?;
         check_preconditions(target, &live, options)?;
         let mut review = Review {
-            writer: self,
-            kind,
-            operation: Operation::Delete,
-            subresource: "",
             namespace: &target.namespace,
             name: &target.name,
-            object: Value::Null,
             old: Some(&live),
+            ..Review::new(self, kind, Operation::Delete, Wish::Delete(options))
         };
         admission::mutate(&mut review)?;
         admission::validate(&review)?;

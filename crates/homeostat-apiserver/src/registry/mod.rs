@@ -32,11 +32,14 @@ use homeostat_env::Env;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::admission::{Configuration, Inquiry};
 use crate::auth::{Rbac, Tokens};
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
 use crate::store::{Draft, Expect, Key, Pairs, Range, Store, StoreError, Stored};
+use crate::store::{Draft, Expect, Key, Range, Store, Stored};
+use crate::webhook_client::{TlsConnector, WebhookConnector};
 
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
@@ -90,6 +93,8 @@ pub struct Registry {
     pub(crate) config: ServerConfig,
     pub(crate) tokens: Tokens,
     pub(crate) rbac: Rbac,
+    pub(crate) admission: Configuration,
+    webhooks: RwLock<Arc<dyn WebhookConnector>>,
     catalogue: RwLock<Arc<Catalogue>>,
     events: expiry::Expiry,
     compaction: compaction::Compaction,
@@ -99,6 +104,8 @@ pub struct Registry {
 /// Whoever holds the pen: the only one who writes at this moment.
 pub(crate) struct Writer<'a> {
     pub(crate) registry: &'a Registry,
+    /// The time of the write.
+    pub(crate) time: Timestamp,
     _pen: MutexGuard<'a, ()>,
 }
 
@@ -109,6 +116,9 @@ impl Registry {
         Self {
             env: config.env.clone(),
             store,
+            store: Store::new(config.history),
+            admission: Configuration::default(),
+            webhooks: RwLock::new(Arc::new(TlsConnector)),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
             events: expiry::Expiry::default(),
             tokens: Tokens::new(config.signing_key.clone()),
@@ -157,9 +167,20 @@ impl Registry {
         self.compaction.oldest(self.env.now(), self.store.revision())
     }
 
-    /// Waits for the pen.
-    pub(crate) fn writer(&self) -> Writer<'_> {
-        Writer { registry: self, _pen: self.pen.lock().unwrap_or_else(PoisonError::into_inner) }
+    /// Waits for the pen, for a write that was perhaps begun before.
+    pub(crate) fn writer_at(&self, inquiry: &Inquiry) -> Writer<'_> {
+        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        Writer { registry: self, time: inquiry.time(|| self.env.now()), _pen: pen }
+    }
+
+    /// Calls webhooks through `connector` from now on.
+    pub(crate) fn connect_webhooks(&self, connector: Arc<dyn WebhookConnector>) {
+        *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = connector;
+    }
+
+    /// The way to webhooks.
+    pub(crate) fn webhooks(&self) -> Arc<dyn WebhookConnector> {
+        self.webhooks.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The object of a built-in kind, decoded.
@@ -171,7 +192,7 @@ impl Registry {
 impl Writer<'_> {
     /// The current time as the API writes it: whole seconds.
     pub(crate) fn now(&self) -> String {
-        seconds(self.registry.env.now())
+        seconds(self.time)
     }
 
     /// Commits the object, or shows what would be committed.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::selector::Selector;
+use crate::admission::Inquiry;
 use crate::auth::User;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Propagation;
@@ -27,7 +28,7 @@ pub enum FieldValidation {
 }
 
 /// How a write is done.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
     /// Everything but the commit.
     pub dry_run: bool,
@@ -37,10 +38,16 @@ pub struct WriteOptions {
     pub manager_given: bool,
     /// What to do about fields nobody knows.
     pub validation: FieldValidation,
+    /// What the request itself says about fields nobody knows.
+    pub validation_given: Option<&'static str>,
     /// Take fields from other managers (apply only).
     pub force: bool,
     /// Who writes; nobody in particular when the server itself does, which may do everything.
     pub user: Option<Arc<User>>,
+    /// The write is a patch.
+    pub is_patch: bool,
+    /// What webhooks are asked about the write.
+    pub inquiry: Arc<Inquiry>,
 }
 
 fn text<'a>(query: &'a Query, name: &str) -> &'a str {
@@ -96,8 +103,16 @@ impl WriteOptions {
             manager: manager.to_owned(),
             manager_given: !given.is_empty(),
             validation,
+            validation_given: match text(query, "fieldValidation") {
+                "Warn" => Some("Warn"),
+                "Ignore" => Some("Ignore"),
+                "Strict" => Some("Strict"),
+                _ => None,
+            },
             force: flag(query, "force"),
             user: None,
+            is_patch: options_kind == "PatchOptions",
+            inquiry: Arc::default(),
         })
     }
 }
@@ -253,8 +268,12 @@ pub(crate) fn unregistered(kind: &str, version: &str) -> String {
 }
 
 /// How an object is deleted.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct DeleteOptions {
+    /// What webhooks are asked about the delete.
+    pub inquiry: Arc<Inquiry>,
+    /// Who deletes; nobody in particular when the server itself does.
+    pub user: Option<Arc<User>>,
     /// Everything but the commit.
     pub dry_run: bool,
     /// Seconds the object has to finish; the kind's own default when unset.
@@ -321,6 +340,8 @@ impl DeleteOptions {
         let precondition =
             |field: &str| body.get("preconditions")?.get(field)?.as_str().map(str::to_owned);
         Ok(Self {
+            inquiry: Arc::default(),
+            user: None,
             dry_run,
             grace,
             propagation,

@@ -47,7 +47,7 @@ impl Registry {
             }
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
-                self.writer().update(target, update, options, |live| {
+                self.writer_at(&options.inquiry).update(target, update, options, |live| {
                     let value = rules::patched(&target.kind, live, &patch)?;
                     rules::check_type(&target.kind, &value)?;
                     let text = value.to_string();
@@ -79,7 +79,7 @@ impl Registry {
         // a field that is not declared is refused rather than dropped.
         let config = rules::applicable(kind, body, options.validation, warnings)?;
         super::create::place(target, &mut config.clone())?;
-        let writer = self.writer();
+        let writer = self.writer_at(&options.inquiry);
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
         if absent {
             if area != Area::Main {

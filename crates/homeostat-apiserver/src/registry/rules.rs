@@ -201,7 +201,7 @@ pub(crate) fn track(
         name: manager,
         api_version: &kind.api_version(),
         subresource: area.subresource(),
-        now: writer.registry.env.now(),
+        now: writer.time,
     };
     let reset = reset_fields(kind, area);
     apply::track_update(kind.schema.root(), live, object, &manager, &reset);
@@ -257,7 +257,7 @@ pub(crate) fn applied(
         name: &options.manager,
         api_version: &kind.api_version(),
         subresource: area.subresource(),
-        now: writer.registry.env.now(),
+        now: writer.time,
     };
     let reset = reset_fields(kind, area);
     let schema = kind.schema.root();

@@ -114,7 +114,7 @@ impl Registry {
     ) -> Result<Value, Status> {
         let kind = &target.kind;
         let places = places(kind).ok_or_else(Status::no_such_resource)?;
-        let writer = self.writer();
+        let writer = self.writer_at(&options.inquiry);
         // Only where somebody owns the number does it change hands.
         let owned = is_owned(&writer.live(target)?.1, &places.spec);
         let tracking = if owned { Tracking::Update } else { Tracking::Done };

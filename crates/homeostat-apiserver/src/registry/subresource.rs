@@ -1,5 +1,7 @@
 //! Subresources that are verbs rather than views: binding, eviction, finalize and the like.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::create::Tracking;
@@ -7,6 +9,7 @@ use super::delete::Deleted;
 use super::options::{DeleteOptions, FieldValidation, WriteOptions};
 use super::update::{Area, Update};
 use super::{Body, Patch, Registry, Target, Written, metadata, rules, seconds};
+use crate::admission::Inquiry;
 use crate::status::Status;
 
 /// A write through a subresource that shows the whole object.
@@ -45,7 +48,7 @@ impl Registry {
         let now = self.env.now();
         let update =
             Update { area: Area::Part("binding"), tracking: Tracking::Done, unconditional: true };
-        self.writer().update(target, update, options, |live| {
+        self.writer_at(&options.inquiry).update(target, update, options, |live| {
             let bound = live.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or("");
             if metadata::is_deleting(live) {
                 let why =
@@ -85,7 +88,12 @@ impl Registry {
     ///
     /// # Errors
     /// 429 when the budget is used up.
-    pub fn evict(&self, target: &Target, eviction: &Value) -> Result<Value, Status> {
+    pub fn evict(
+        &self,
+        target: &Target,
+        eviction: &Value,
+        inquiry: &Arc<Inquiry>,
+    ) -> Result<Value, Status> {
         let pod = self.get(target)?.value();
         let budgets =
             super::Range { namespace: Some(target.namespace.clone()), ..Default::default() };
@@ -109,6 +117,7 @@ impl Registry {
         }
         let options =
             DeleteOptions::parse(&super::options::Query::new(), eviction.get("deleteOptions"))?;
+        let options = DeleteOptions { inquiry: Arc::clone(inquiry), ..options };
         match self.delete(target, &options)? {
             Deleted::Gone(_) | Deleted::Pending(_) => {
                 let mut status = Status::new(201, "", "").to_value();
@@ -180,7 +189,7 @@ impl Registry {
     ) -> Result<Written, Status> {
         let area = Area::Part(subresource);
         let update = Update { area, tracking: Tracking::Update, unconditional: true };
-        self.writer().update(target, update, options, change)
+        self.writer_at(&options.inquiry).update(target, update, options, change)
     }
 }
 

@@ -9,7 +9,7 @@ use super::options::WriteOptions;
 use super::{
     Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules, transient,
 };
-use crate::admission::{self, Operation, Review};
+use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
 use crate::status::Status;
 use crate::store::{Expect, Stored};
@@ -88,7 +88,7 @@ impl Registry {
             )));
         }
         place(target, &mut object)?;
-        let writer = self.writer();
+        let writer = self.writer_at(&options.inquiry);
         let absent = self.store.get(&convert::resource(kind), &target.key()).is_none();
         let mut written = if absent && !status && kind.strategy.create_on_update {
             writer.create(target, object, options, Tracking::Update)?
@@ -138,14 +138,12 @@ impl Writer<'_> {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
         }
         let mut review = Review {
-            writer: self,
-            kind,
-            operation: Operation::Update,
             subresource: update.area.subresource(),
             namespace: &target.namespace,
             name: &target.name,
             object,
             old: Some(&live),
+            ..Review::new(self, kind, Operation::Update, Wish::Write(options))
         };
         if update.area.is_admitted() {
             admission::mutate(&mut review)?;

@@ -15,11 +15,13 @@ mod durable;
 mod limits;
 mod namespaces;
 mod pods;
+mod policies;
 mod services;
 mod subresources;
 mod tls;
 mod verbs;
 mod watch;
+mod webhooks;
 
 use std::fmt::Debug;
 

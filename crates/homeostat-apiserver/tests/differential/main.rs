@@ -44,6 +44,7 @@ const AREAS: &[(&str, &str)] = &[
     ("custom", include_str!("areas/custom.http")),
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
+    ("policies", include_str!("areas/policies.http")),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

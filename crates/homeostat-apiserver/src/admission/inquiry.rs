@@ -1,0 +1,112 @@
+//! One write's dealings with the outside: what webhooks were asked and what they answered.
+//!
+//! A write is decided in one turn, without waiting. Where it needs an answer that nobody has given
+//! yet, it leaves the question here and gives up its turn; whoever runs it asks, records the
+//! answer, and runs the write again from the start. What a write draws by chance (its time, the
+//! uid, the name) is drawn once and kept, so that the same questions arise again.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// Something only a webhook can answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Question {
+    /// The webhook's name, for people.
+    pub(crate) webhook: String,
+    /// Where it is: `clientConfig` of its configuration.
+    pub(crate) client: Value,
+    /// How long it may take, in seconds.
+    pub(crate) timeout: u64,
+    /// The `AdmissionReview`, without its uid.
+    pub(crate) review: Value,
+}
+
+/// What became of a question: the `AdmissionReview` that came back, or why none did.
+pub(crate) type Answer = Result<Value, String>;
+
+/// The dealings so far. A fresh one knows no answers.
+#[derive(Debug, Default)]
+pub struct Inquiry {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    time: Option<Timestamp>,
+    uid: Option<String>,
+    names: Vec<String>,
+    answers: BTreeMap<String, Answer>,
+    open: Vec<Question>,
+    warnings: Vec<String>,
+}
+
+impl Inquiry {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins another attempt: what the one before it had to say is forgotten.
+    pub(crate) fn begin(&self) {
+        let mut state = self.state();
+        state.open.clear();
+        state.warnings.clear();
+    }
+
+    /// The time of the write.
+    pub(crate) fn time(&self, now: impl FnOnce() -> Timestamp) -> Timestamp {
+        *self.state().time.get_or_insert_with(now)
+    }
+
+    /// The uid of a new object.
+    pub(crate) fn uid(&self, draw: impl FnOnce() -> String) -> String {
+        self.state().uid.get_or_insert_with(draw).clone()
+    }
+
+    /// The name of a new object, made up at the `attempt`th time (0 is the first).
+    pub(crate) fn name(&self, attempt: usize, draw: impl FnOnce() -> String) -> String {
+        let mut state = self.state();
+        if let Some(name) = state.names.get(attempt) {
+            return name.clone();
+        }
+        let name = draw();
+        state.names.push(name.clone());
+        name
+    }
+
+    /// Tells the client something, whatever becomes of the write.
+    pub(crate) fn warn(&self, warning: String) {
+        self.state().warnings.push(warning);
+    }
+
+    /// The answer, if it is known; otherwise the question is open from now on.
+    pub(crate) fn ask(&self, question: Question) -> Option<Answer> {
+        let mut state = self.state();
+        let answer = state.answers.get(&key(&question)).cloned();
+        if answer.is_none() {
+            state.open.push(question);
+        }
+        answer
+    }
+
+    /// What must be asked before the write can be tried again.
+    pub(crate) fn open(&self) -> Vec<Question> {
+        std::mem::take(&mut self.state().open)
+    }
+
+    /// Records an answer.
+    pub(crate) fn answered(&self, question: &Question, answer: Answer) {
+        self.state().answers.insert(key(question), answer);
+    }
+
+    /// What the client is told.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.state().warnings.clone()
+    }
+}
+
+fn key(question: &Question) -> String {
+    format!("{} {} {}", question.webhook, question.client, question.review)
+}

@@ -1,0 +1,126 @@
+//! `MutatingAdmissionPolicy`: changes that administrators write as expressions, and the bindings
+//! that put them into force.
+
+use kube_cel::cel::Value as Cel;
+use serde_json::{Map, Value, json};
+
+use super::configuration::{Mutation, Policy};
+use super::expression::{Scope, conditions_hold};
+use super::matching::{is_exempt, matched_resources};
+use super::webhook::shape;
+use super::{Review, policy};
+use crate::kinds::Kind;
+use crate::registry::{convert, metadata};
+use crate::status::Status;
+use crate::{apply, patch};
+
+pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
+    let registry = review.writer.registry;
+    let policies = registry.admission.mutating_policies(&registry.store);
+    if policies.is_empty() || is_exempt(review) || review.object.is_null() {
+        return Ok(());
+    }
+    let mut refusals = Vec::new();
+    for policy in policies.iter() {
+        for binding in &policy.bindings {
+            let name = metadata::name(binding);
+            let id = format!("policy/{}/{name}", policy.name);
+            let Some(kind) = matched_resources(review, &policy.constraints) else { continue };
+            let resources = binding.pointer("/spec/matchResources").unwrap_or(&Value::Null);
+            if matched_resources(review, resources).is_none() || !review.rounds.calls(&id) {
+                continue;
+            }
+            let before = review.object.clone();
+            if let Err(why) = run(review, policy, binding, &kind)
+                && policy.fails
+            {
+                refusals.push(format!(
+                    "policy '{}' with binding '{name}' denied request: {why}",
+                    policy.name
+                ));
+            }
+            review.rounds.called(&id, review.object != before, policy.reinvokes);
+        }
+    }
+    if refusals.is_empty() {
+        return Ok(());
+    }
+    let mut status = review.forbid("");
+    status.message.clone_from(&refusals[0]);
+    status.reason = "Invalid";
+    if let Some(details) = &mut status.details {
+        let causes: Vec<Value> = refusals.iter().map(|words| json!({"message": words})).collect();
+        details["causes"] = causes.into();
+    }
+    Err(status)
+}
+
+/// Applies the mutations of a policy, one after the other, once for each parameter.
+fn run(
+    review: &mut Review<'_>,
+    policy: &Policy,
+    binding: &Value,
+    kind: &Kind,
+) -> Result<(), String> {
+    for params in policy::params(review, policy, binding)? {
+        let namespace = policy::namespace(review);
+        let request = review.request(kind);
+        for (position, mutation) in policy.mutations.iter().enumerate() {
+            let (object, old_object) = review.shown(kind);
+            let scope = Scope {
+                object: &object,
+                old_object: &old_object,
+                request: &request,
+                params: &params,
+                namespace: &namespace,
+            };
+            let context = scope.context(&policy.variables);
+            if position == 0 && !conditions_hold(&policy.conditions, &context)? {
+                break;
+            }
+            let changed = match mutation {
+                Mutation::Apply(expression) => {
+                    let mut config = to_json(&expression.evaluate(&context)?)?;
+                    config["apiVersion"] = object["apiVersion"].clone();
+                    config["kind"] = object["kind"].clone();
+                    apply::merged(kind.schema.root(), &object, &config)
+                        .map_err(|error| format!("error applying patch: {error}"))?
+                }
+                Mutation::Patch(expression) => {
+                    let operations = to_json(&expression.evaluate(&context)?)?;
+                    patch::json(&object, &operations)
+                        .map_err(|error| format!("JSON Patch: {error}"))?
+                }
+            };
+            let mut changed = shape(kind, changed).map_err(|status| status.message)?;
+            if kind.api_version() != review.kind.api_version() {
+                convert::to_storage(kind, &mut changed);
+                convert::from_storage(review.kind, &mut changed);
+            }
+            review.object = changed;
+        }
+    }
+    Ok(())
+}
+
+/// What an expression made, as JSON with its names in order.
+fn to_json(value: &Cel) -> Result<Value, String> {
+    Ok(match value {
+        Cel::Null => Value::Null,
+        Cel::Bool(flag) => (*flag).into(),
+        Cel::Int(number) => (*number).into(),
+        Cel::UInt(number) => (*number).into(),
+        Cel::Float(number) => (*number).into(),
+        Cel::String(text) => text.as_str().into(),
+        Cel::List(items) => Value::Array(items.iter().map(to_json).collect::<Result<_, _>>()?),
+        Cel::Map(map) => {
+            let mut fields: Vec<(String, Value)> = Vec::new();
+            for (name, field) in map.map.iter() {
+                fields.push((name.to_string(), to_json(field)?));
+            }
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Value::Object(fields.into_iter().collect::<Map<_, _>>())
+        }
+        _ => return Err("the expression evaluated to a type that is no JSON".to_owned()),
+    })
+}

@@ -1,0 +1,216 @@
+//! `ValidatingAdmissionPolicy`: rules that administrators write as expressions, and the bindings
+//! that put them into force.
+
+use std::sync::Arc;
+
+use kube_cel::cel::{Context, Value as Cel};
+use serde_json::{Value, json};
+
+use super::Review;
+use super::configuration::{Policy, Validation};
+use super::expression::{Scope, conditions_hold};
+use super::matching::{is_exempt, matched_resources, selects};
+use crate::kinds::Kind;
+use crate::registry::metadata;
+use crate::status::Status;
+
+/// Longer messages are not shown.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// One thing that a policy has against a request.
+struct Denial {
+    message: String,
+    reason: &'static str,
+}
+
+pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
+    let policies = review.writer.registry.admission.policies(&review.writer.registry.store);
+    if policies.is_empty() || is_exempt(review) {
+        return Ok(());
+    }
+    let mut denied: Option<(String, Denial)> = None;
+    let mut deny = |policy: &Policy, binding: Option<&str>, denial: Denial| {
+        let by = binding.map_or_else(String::new, |name| format!(" with binding '{name}'"));
+        let message = format!(
+            "ValidatingAdmissionPolicy '{}'{by} denied request: {}",
+            policy.name, denial.message
+        );
+        denied.get_or_insert((message, denial));
+    };
+    for policy in policies.iter() {
+        let Some(kind) = matched_resources(review, &policy.constraints) else { continue };
+        for binding in &policy.bindings {
+            let resources = binding.pointer("/spec/matchResources").unwrap_or(&Value::Null);
+            if matched_resources(review, resources).is_none() {
+                continue;
+            }
+            let name = metadata::name(binding);
+            let params = match params(review, policy, binding) {
+                Ok(params) => params,
+                Err(error) if policy.fails => {
+                    let message = format!("failed to configure binding: {error}");
+                    deny(policy, Some(name), Denial { message, reason: "Invalid" });
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            for params in params {
+                for denial in evaluate(review, policy, &kind, &params) {
+                    for action in actions(binding) {
+                        match action {
+                            "Deny" => {
+                                let Denial { message, reason } = &denial;
+                                let denial = Denial { message: message.clone(), reason };
+                                deny(policy, Some(name), denial);
+                            }
+                            "Warn" => review.wish.inquiry().warn(format!(
+                                "Validation failed for ValidatingAdmissionPolicy '{}' with binding \
+                                 '{name}': {}",
+                                policy.name, denial.message
+                            )),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+    match denied {
+        None => Ok(()),
+        Some((message, denial)) => Err(refusal(review, &message, denial.reason)),
+    }
+}
+
+fn actions(binding: &Value) -> impl Iterator<Item = &str> {
+    let actions = binding.pointer("/spec/validationActions").and_then(Value::as_array);
+    actions.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn refusal(review: &Review<'_>, message: &str, reason: &'static str) -> Status {
+    let mut status = review.forbid(message);
+    status.reason = reason;
+    status.code = match reason {
+        "Forbidden" => 403,
+        "Unauthorized" => 401,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    };
+    if let Some(details) = &mut status.details {
+        details["causes"] = json!([{"message": message}]);
+    }
+    status
+}
+
+/// Everything the policy has against the request with these parameters.
+fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Value) -> Vec<Denial> {
+    let (object, old_object) = review.shown(kind);
+    let request = review.request(kind);
+    let namespace = namespace(review);
+    let scope = Scope {
+        object: &object,
+        old_object: &old_object,
+        request: &request,
+        params,
+        namespace: &namespace,
+    };
+    let context = scope.context(&policy.variables);
+    let failed = |message: String| Denial { message, reason: "Invalid" };
+    match conditions_hold(&policy.conditions, &context) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(error) if policy.fails => return vec![failed(error)],
+        Err(_) => return Vec::new(),
+    }
+    let judged = policy.validations.iter().filter_map(|validation| {
+        match validation.expression.evaluate(&context) {
+            Ok(Cel::Bool(true)) => None,
+            Ok(_) => {
+                Some(Denial { message: message(validation, &context), reason: validation.reason })
+            }
+            Err(error) => policy.fails.then(|| failed(error)),
+        }
+    });
+    judged.collect()
+}
+
+fn message(validation: &Validation, context: &Context<'_>) -> String {
+    let made = validation.message_expression.as_ref().and_then(|expression| {
+        match expression.evaluate(context) {
+            Ok(Cel::String(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        }
+    });
+    let usable =
+        |text: &String| !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+    made.filter(usable)
+        .or_else(|| Some(validation.message.trim().to_owned()).filter(|text| !text.is_empty()))
+        .unwrap_or_else(|| format!("failed expression: {}", validation.expression.text.trim()))
+}
+
+/// The namespace of the object, without what only its writers need.
+pub(super) fn namespace(review: &Review<'_>) -> Value {
+    if !review.kind.namespaced {
+        return Value::Null;
+    }
+    let found = review.writer.registry.peek("namespaces", "", review.namespace);
+    found.map_or(Value::Null, |mut namespace| {
+        metadata::set(&mut namespace, "managedFields", Value::Null);
+        metadata::set(&mut namespace, "ownerReferences", Value::Null);
+        namespace
+    })
+}
+
+/// The parameters a binding names: one evaluation for each, one without any where none are meant.
+pub(super) fn params(
+    review: &Review<'_>,
+    policy: &Policy,
+    binding: &Value,
+) -> Result<Vec<Value>, String> {
+    let reference = binding.pointer("/spec/paramRef").filter(|reference| !reference.is_null());
+    let (Some((version, kind)), Some(reference)) = (&policy.param_kind, reference) else {
+        return Ok(vec![Value::Null]);
+    };
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or("");
+    let (group, version) = version.split_once('/').unwrap_or(("", version.as_str()));
+    let catalogue = review.writer.registry.catalogue();
+    let served = catalogue.all().iter().find(|row| {
+        row.group == group && row.version == version && row.kind == *kind && row.is_stored()
+    });
+    let Some(row) = served else {
+        return Err(format!(
+            "failed to find resource referenced by paramKind: '{}'",
+            gvk(group, version, kind)
+        ));
+    };
+    let namespace = match (row.namespaced, text("namespace"), review.namespace) {
+        (false, "", _) => "",
+        (false, _, _) => {
+            return Err("paramRef.namespace must not be provided for a cluster-scoped \
+                        `paramKind`"
+                .to_owned());
+        }
+        (true, "", "") => {
+            return Err("cannot use namespaced paramRef in policy binding that matches \
+                        cluster-scoped resources"
+                .to_owned());
+        }
+        (true, "", own) => own,
+        (true, given, _) => given,
+    };
+    let all = review.list(&crate::registry::convert::resource(row), namespace);
+    let found: Vec<Value> = all
+        .into_iter()
+        .filter(|object| match (text("name"), reference.get("selector")) {
+            ("", Some(selector)) => selects(selector, &metadata::labels(object)),
+            (name, _) => metadata::name(object) == name,
+        })
+        .collect();
+    if found.is_empty() && text("parameterNotFoundAction") == "Deny" {
+        return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
+    }
+    Ok(found)
+}
+
+fn gvk(group: &str, version: &str, kind: &str) -> String {
+    format!("{group}/{version}, Kind={kind}")
+}

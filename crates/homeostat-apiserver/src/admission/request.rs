@@ -1,0 +1,102 @@
+//! The request as webhooks and expressions see it: `AdmissionRequest`.
+
+use serde_json::{Map, Value, json};
+
+use super::{Operation, Review, Wish};
+use crate::kinds::{Kind, Propagation};
+use crate::registry::convert;
+
+impl Operation {
+    /// The word that rules and requests use.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl Review<'_> {
+    /// The `AdmissionRequest` in the form of `kind`, without uid and objects.
+    pub(super) fn request(&self, kind: &Kind) -> Value {
+        let named =
+            |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        let resource = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "resource": kind.plural});
+        let mut request = Map::new();
+        let mut set = |name: &str, value: Value| {
+            if value != json!("") {
+                request.insert(name.to_owned(), value);
+            }
+        };
+        set("kind", named(kind));
+        set("resource", resource(kind));
+        set("subResource", self.subresource.into());
+        set("requestKind", named(self.kind));
+        set("requestResource", resource(self.kind));
+        set("requestSubResource", self.subresource.into());
+        set("name", self.name.into());
+        // A namespace lies in itself.
+        let own = self.kind.group.is_empty() && self.kind.plural == "namespaces";
+        set("namespace", if own { self.name } else { self.namespace }.into());
+        set("operation", self.operation.word().into());
+        set("userInfo", self.wish.user());
+        set("dryRun", self.wish.is_dry_run().into());
+        set("options", self.options());
+        Value::Object(request)
+    }
+
+    fn options(&self) -> Value {
+        let mut options = json!({"apiVersion": "meta.k8s.io/v1"});
+        match self.wish {
+            Wish::Write(wish) => {
+                options["kind"] = match self.operation {
+                    Operation::Create => "CreateOptions",
+                    Operation::Update if wish.is_patch => "PatchOptions",
+                    _ => "UpdateOptions",
+                }
+                .into();
+                if wish.dry_run {
+                    options["dryRun"] = json!(["All"]);
+                }
+                if wish.manager_given {
+                    options["fieldManager"] = wish.manager.clone().into();
+                }
+                if let Some(word) = wish.validation_given {
+                    options["fieldValidation"] = word.into();
+                }
+            }
+            Wish::Delete(wish) => {
+                options["kind"] = "DeleteOptions".into();
+                if wish.dry_run {
+                    options["dryRun"] = json!(["All"]);
+                }
+                if let Some(grace) = wish.grace {
+                    options["gracePeriodSeconds"] = grace.into();
+                }
+                if let Some(propagation) = wish.propagation {
+                    options["propagationPolicy"] = match propagation {
+                        Propagation::Background => "Background",
+                        Propagation::Foreground => "Foreground",
+                        Propagation::Orphan => "Orphan",
+                    }
+                    .into();
+                }
+            }
+        }
+        options
+    }
+
+    /// The object and the one before it, in the form of `kind`; null where there is none.
+    pub(super) fn shown(&self, kind: &Kind) -> (Value, Value) {
+        let shown = |object: &Value| {
+            let mut object = object.clone();
+            if object.is_object() && kind.api_version() != self.kind.api_version() {
+                convert::to_storage(self.kind, &mut object);
+                convert::from_storage(kind, &mut object);
+            }
+            object
+        };
+        (shown(&self.object), self.old.map_or(Value::Null, shown))
+    }
+}

@@ -1,0 +1,119 @@
+use kube::Client;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{api, client, cluster_api, create, object};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+async fn policy(client: &Client, spec: Value, binding: Value) {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": spec,
+    });
+    create(&cluster_api(client, GROUP, "ValidatingAdmissionPolicy"), policy).await;
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": binding,
+    });
+    create(&cluster_api(client, GROUP, "ValidatingAdmissionPolicyBinding"), binding).await;
+}
+
+fn maps() -> Value {
+    json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]})
+}
+
+fn map(name: &str, size: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"size": size}})
+}
+
+async fn refused(client: &Client, value: Value) -> kube::core::Status {
+    let result = api(client, "", "ConfigMap").create(&PostParams::default(), &object(value)).await;
+    match result {
+        Err(kube::Error::Api(status)) => *status,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_policy_refuses_what_its_expressions_deny() {
+    let client = client();
+    let spec = json!({
+        "matchConstraints": maps(),
+        "matchConditions": [{"name": "not-exempt", "expression": "object.metadata.name != 'exempt'"}],
+        "variables": [{"name": "size", "expression": "int(object.data.size)"}],
+        "validations": [
+            {"expression": "variables.size < 10", "reason": "Forbidden",
+                "messageExpression": "'size ' + string(variables.size) + ' in ' + request.namespace"},
+        ],
+    });
+    policy(&client, spec, json!({"policyName": "p", "validationActions": ["Deny"]})).await;
+    let maps = api(&client, "", "ConfigMap");
+    create(&maps, map("small", "3")).await;
+    create(&maps, map("exempt", "30")).await;
+    let status = refused(&client, map("large", "11")).await;
+    assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
+    assert_eq!(
+        status.message,
+        "configmaps \"large\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied \
+         request: size 11 in default"
+    );
+    // An expression without an answer refuses, too.
+    let status = refused(&client, map("odd", "many")).await;
+    assert_eq!(status.code, 422);
+    let bindings = cluster_api(&client, GROUP, "ValidatingAdmissionPolicyBinding");
+    bindings.delete("b", &DeleteParams::default()).await.unwrap();
+    create(&maps, map("large", "11")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn parameters_are_read_where_the_binding_says() {
+    let client = client();
+    let maps = api(&client, "", "ConfigMap");
+    create(
+        &maps,
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits"},
+        "data": {"most": "5"}}),
+    )
+    .await;
+    let spec = json!({
+        "matchConstraints": self::maps(),
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "int(object.data.size) <= int(params.data.most)"}],
+    });
+    let binding = json!({
+        "policyName": "p", "validationActions": ["Deny"],
+        "paramRef": {"name": "limits", "namespace": "default", "parameterNotFoundAction": "Deny"},
+    });
+    policy(&client, spec, binding).await;
+    create(&maps, map("a", "5")).await;
+    let status = refused(&client, map("b", "6")).await;
+    assert!(status.message.ends_with(
+        "denied request: failed expression: int(object.data.size) <= int(params.data.most)"
+    ));
+    maps.delete("limits", &DeleteParams::default()).await.unwrap();
+    let status = refused(&client, map("b", "1")).await;
+    assert!(status.message.contains("no params found for policy binding"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_only_warns_lets_pass() {
+    let client = client();
+    let spec = json!({
+        "matchConstraints": maps(),
+        "validations": [{"expression": "object.data.size == '1'", "message": "one is best"}],
+    });
+    policy(&client, spec, json!({"policyName": "p", "validationActions": ["Warn"]})).await;
+    let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+        .header("content-type", "application/json")
+        .body(kube::client::Body::from(map("a", "2").to_string().into_bytes()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    assert_eq!(response.status(), 201);
+    assert_eq!(
+        response.headers()["warning"],
+        "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': one is best\""
+    );
+}
