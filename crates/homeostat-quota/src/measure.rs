@@ -77,12 +77,10 @@ impl<'a> Measure<'a> {
         let mut usage = Amounts::default();
         usage.set(format!("count/{}", self.resource), Quantity::whole(1));
         match self.resource {
-            "pods" => {
-                if is_alive(object, now) {
-                    let requests = pod_requests(object, Overhead::Counted);
-                    let limits = pod_limits(object, Overhead::Counted);
-                    usage.add(&compute(&requests, &limits));
-                }
+            "pods" if is_alive(object, now) => {
+                let requests = pod_requests(object, Overhead::Counted);
+                let limits = pod_limits(object, Overhead::Counted);
+                usage.add(&compute(&requests, &limits));
             }
             "services" => service(object, &mut usage),
             "persistentvolumeclaims" => claim(object, &mut usage),

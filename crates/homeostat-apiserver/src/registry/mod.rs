@@ -167,6 +167,11 @@ impl Registry {
         self.compaction.oldest(self.env.now(), self.store.revision())
     }
 
+    /// Waits for the pen.
+    pub(crate) fn writer(&self) -> Writer<'_> {
+        self.writer_at(&Inquiry::default())
+    }
+
     /// Waits for the pen, for a write that was perhaps begun before.
     pub(crate) fn writer_at(&self, inquiry: &Inquiry) -> Writer<'_> {
         let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
