@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod cluster;
-
-use cluster::{World, object, on_cluster};
 use homeostat::kube;
 use homeostat::kube::api::{DeleteParams, PostParams};
+use homeostat_testing::{World, object, on_world};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use serde_json::{Value, json};
 
@@ -37,7 +35,7 @@ where
 
 #[test]
 fn a_deleted_object_makes_room_for_another() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         // one is there already: the certificate authority's
         quota(world, json!({"count/configmaps": "2"})).await;
         until_used(world, "count/configmaps", "1").await;
@@ -55,7 +53,7 @@ fn a_deleted_object_makes_room_for_another() {
 
 #[test]
 fn a_finished_pod_gives_back_what_it_asked_for() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         quota(world, json!({"pods": "1", "requests.cpu": "1"})).await;
         until_used(world, "pods", "0").await;
         let pod = |name: &str| {
@@ -71,7 +69,7 @@ fn a_finished_pod_gives_back_what_it_asked_for() {
 
 #[test]
 fn a_changed_quota_is_counted_anew() {
-    on_cluster(async |world| {
+    on_world(async |world| {
         quota(world, json!({"pods": "1"})).await;
         until_used(world, "pods", "0").await;
         let patch = json!({"spec": {"hard": {"pods": "2", "count/secrets": "3"}}});

@@ -1,5 +1,6 @@
 //! Expressions of policies and match conditions: compiled once, evaluated against one request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube_cel::KubeCelExt as _;
@@ -31,10 +32,24 @@ impl Expression {
     }
 
     /// The value, or why there is none, in the API's words.
-    pub(super) fn evaluate(&self, scope: &Context<'_>) -> Result<Cel, String> {
-        let root = self.root.as_ref().map_err(|error| format!("compilation error: {error}"))?;
-        Cel::resolve(root, scope).map_err(|error| {
-            format!("expression '{}' resulted in error: {}", self.text, worded(&error.to_string()))
+    pub(super) fn evaluate(&self, bound: &Bound) -> Result<Cel, String> {
+        self.resolve(bound).map_err(|error| match &self.root {
+            Ok(_) => format!("expression '{}' resulted in error: {error}", self.text),
+            Err(_) => format!("compilation error: {error}"),
+        })
+    }
+
+    fn resolve(&self, bound: &Bound) -> Result<Cel, String> {
+        let root = self.root.as_ref().map_err(Clone::clone)?;
+        Cel::resolve(root, &bound.context).map_err(|error| {
+            let error = error.to_string();
+            let Some(key) = error.strip_prefix("No such key: ") else { return error };
+            match bound.failed.get(key) {
+                Some(why) if self.text.contains(&format!("variables.{key}")) => {
+                    format!("composited variable {key:?} fails to evaluate: {why}")
+                }
+                _ => format!("no such key: {key}"),
+            }
         })
     }
 }
@@ -85,14 +100,6 @@ fn without_structs(mut node: IdedExpr) -> IdedExpr {
     node
 }
 
-/// The words of the most common failure are those that people search for.
-fn worded(error: &str) -> String {
-    match error.strip_prefix("No such key: ") {
-        Some(key) => format!("no such key: {key}"),
-        None => error.to_owned(),
-    }
-}
-
 /// Everything an expression may speak of. Absent things are null.
 pub(super) struct Scope<'a> {
     pub(super) object: &'a Value,
@@ -102,25 +109,34 @@ pub(super) struct Scope<'a> {
     pub(super) namespace: &'a Value,
 }
 
+/// A scope with the variables of a policy.
+pub(super) struct Bound {
+    context: Context<'static>,
+    /// Why variables have no value, by their name.
+    failed: BTreeMap<String, String>,
+}
+
 impl Scope<'_> {
     /// The scope with the variables of a policy, each of which may use those before it. One that
     /// fails is missing, so whatever uses it fails too.
-    pub(super) fn context(&self, variables: &[(String, Expression)]) -> Context<'static> {
+    pub(super) fn bind(&self, variables: &[(String, Expression)]) -> Bound {
         let mut context = Context::default().with_all();
         context.add_variable_from_value("object", value(self.object));
         context.add_variable_from_value("oldObject", value(self.old_object));
         context.add_variable_from_value("request", value(self.request));
         context.add_variable_from_value("params", value(self.params));
         context.add_variable_from_value("namespaceObject", value(self.namespace));
+        let mut bound = Bound { context, failed: BTreeMap::new() };
         let mut known: Vec<(String, Cel)> = Vec::new();
         for (name, expression) in variables {
-            context.add_variable_from_value("variables", map(known.clone()));
-            if let Ok(value) = expression.evaluate(&context) {
-                known.push((name.clone(), value));
+            bound.context.add_variable_from_value("variables", map(known.clone()));
+            match expression.resolve(&bound) {
+                Ok(value) => known.push((name.clone(), value)),
+                Err(why) => drop(bound.failed.insert(name.clone(), why)),
             }
         }
-        context.add_variable_from_value("variables", map(known));
-        context
+        bound.context.add_variable_from_value("variables", map(known));
+        bound
     }
 }
 
@@ -149,10 +165,7 @@ fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
 
 /// Whether every condition holds: `Ok(false)` as soon as one does not, otherwise the errors of
 /// those that have no answer.
-pub(super) fn conditions_hold(
-    conditions: &[Expression],
-    scope: &Context<'_>,
-) -> Result<bool, String> {
+pub(super) fn conditions_hold(conditions: &[Expression], scope: &Bound) -> Result<bool, String> {
     let mut errors = Vec::new();
     for condition in conditions {
         match condition.evaluate(scope) {

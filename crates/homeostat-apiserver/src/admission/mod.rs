@@ -14,6 +14,7 @@ mod matching;
 mod mutating_policy;
 mod namespace;
 mod node_taint;
+mod pod_security;
 mod policy;
 mod priority;
 mod quota;
@@ -117,6 +118,7 @@ static CHAIN: &[Step] = &[
     Step { mutate: Some(namespace::exists), ..step("NamespaceLifecycle") },
     Step { mutate: Some(limits::default), validate: Some(limits::check), ..step("LimitRanger") },
     Step { mutate: Some(node_taint::taint), ..step("TaintNodesByCondition") },
+    Step { validate: Some(pod_security::check), ..step("PodSecurity") },
     Step {
         mutate: Some(priority::resolve),
         validate: Some(priority::one_default),

@@ -74,7 +74,7 @@ fn run(
                 params: &params,
                 namespace: &namespace,
             };
-            let context = scope.context(&policy.variables);
+            let context = scope.bind(&policy.variables);
             if position == 0 && !conditions_hold(&policy.conditions, &context)? {
                 break;
             }

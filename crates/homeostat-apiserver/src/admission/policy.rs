@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use kube_cel::cel::{Context, Value as Cel};
+use kube_cel::cel::Value as Cel;
 use serde_json::{Value, json};
 
 use super::Review;
 use super::configuration::{Policy, Validation};
-use super::expression::{Scope, conditions_hold};
+use super::expression::{Bound, Scope, conditions_hold};
 use super::matching::{is_exempt, matched_resources, selects};
 use crate::kinds::Kind;
 use crate::registry::metadata;
@@ -113,7 +113,7 @@ fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Val
         params,
         namespace: &namespace,
     };
-    let context = scope.context(&policy.variables);
+    let context = scope.bind(&policy.variables);
     let failed = |message: String| Denial { message, reason: "Invalid" };
     match conditions_hold(&policy.conditions, &context) {
         Ok(true) => {}
@@ -133,7 +133,7 @@ fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Val
     judged.collect()
 }
 
-fn message(validation: &Validation, context: &Context<'_>) -> String {
+fn message(validation: &Validation, context: &Bound) -> String {
     let made = validation.message_expression.as_ref().and_then(|expression| {
         match expression.evaluate(context) {
             Ok(Cel::String(text)) => Some(text.trim().to_owned()),

@@ -115,7 +115,7 @@ fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind
         params: &Value::Null,
         namespace: &policy::namespace(review),
     };
-    match conditions_hold(&webhook.conditions, &scope.context(&[])) {
+    match conditions_hold(&webhook.conditions, &scope.bind(&[])) {
         Ok(true) => Ok(Some(kind)),
         Ok(false) => Ok(None),
         Err(error) if webhook.fails => Err(review.forbid(&error)),

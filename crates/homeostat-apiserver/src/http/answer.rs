@@ -11,6 +11,8 @@ use crate::status::Status;
 
 /// Warnings are cut to this many characters once they would fill too much of the header.
 const LONGEST_WARNING: usize = 256;
+/// Warnings that are longer together are cut.
+const LONGEST_TOGETHER: usize = 4096;
 
 /// An answer of JSON bytes, turned into what the client reads.
 pub(crate) fn document(code: u16, json: impl Into<Bytes>, encoding: Encoding) -> Response<Body> {
@@ -59,10 +61,13 @@ pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
-/// Adds `Warning` headers, which kubectl shows.
+/// Adds `Warning` headers, which kubectl shows. Long ones are cut only where they are too much
+/// together.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    let together: usize = warnings.iter().map(String::len).sum();
+    let longest = if together > LONGEST_TOGETHER { LONGEST_WARNING } else { LONGEST_TOGETHER };
     for warning in warnings {
-        let short: String = warning.chars().take(LONGEST_WARNING).collect();
+        let short: String = warning.chars().take(longest).collect();
         let escaped = short.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
         if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
             response.headers_mut().append(WARNING, header);
