@@ -100,13 +100,18 @@ impl Wish<'_> {
     }
 }
 
+/// The half of a step that may change the object.
+type Mutate = fn(&mut Review<'_>) -> Result<(), Status>;
+/// The half of a step that only judges.
+type Validate = fn(&Review<'_>) -> Result<(), Status>;
+
 /// A step of the chain. Either half may be absent.
 struct Step {
     /// The name of the plugin it stands for.
     #[cfg_attr(not(test), expect(dead_code, reason = "the order is checked by name"))]
     name: &'static str,
-    mutate: Option<fn(&mut Review<'_>) -> Result<(), Status>>,
-    validate: Option<fn(&Review<'_>) -> Result<(), Status>>,
+    mutate: Option<Mutate>,
+    validate: Option<Validate>,
 }
 
 const fn step(name: &'static str) -> Step {

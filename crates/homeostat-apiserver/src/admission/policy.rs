@@ -117,9 +117,8 @@ fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Val
     let failed = |message: String| Denial { message, reason: "Invalid" };
     match conditions_hold(&policy.conditions, &context) {
         Ok(true) => {}
-        Ok(false) => return Vec::new(),
         Err(error) if policy.fails => return vec![failed(error)],
-        Err(_) => return Vec::new(),
+        Ok(false) | Err(_) => return Vec::new(),
     }
     let judged = policy.validations.iter().filter_map(|validation| {
         match validation.expression.evaluate(&context) {

@@ -117,9 +117,8 @@ fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind
     };
     match conditions_hold(&webhook.conditions, &scope.bind(&[])) {
         Ok(true) => Ok(Some(kind)),
-        Ok(false) => Ok(None),
         Err(error) if webhook.fails => Err(review.forbid(&error)),
-        Err(_) => Ok(None),
+        Ok(false) | Err(_) => Ok(None),
     }
 }
 

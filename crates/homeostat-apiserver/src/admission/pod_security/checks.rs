@@ -88,7 +88,7 @@ fn named(bad: &[&str]) -> Option<String> {
     })
 }
 
-fn bad_containers<'a>(pod: &'a Value, bad: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+fn bad_containers(pod: &Value, bad: impl Fn(&Value) -> bool) -> Vec<&str> {
     containers(pod).filter(|container| bad(container)).map(name).collect()
 }
 
