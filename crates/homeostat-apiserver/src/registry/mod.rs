@@ -38,7 +38,6 @@ use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
 use crate::store::{Draft, Expect, Key, Pairs, Range, Store, StoreError, Stored};
-use crate::store::{Draft, Expect, Key, Range, Store, Stored};
 use crate::webhook_client::{TlsConnector, WebhookConnector};
 
 pub use catalogue::Catalogue;
@@ -116,7 +115,6 @@ impl Registry {
         Self {
             env: config.env.clone(),
             store,
-            store: Store::new(config.history),
             admission: Configuration::default(),
             webhooks: RwLock::new(Arc::new(TlsConnector)),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
