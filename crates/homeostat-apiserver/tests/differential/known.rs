@@ -26,6 +26,11 @@ pub(crate) const KNOWN: &[Known] = &[
         "required by the schema and left out when empty all the same; no other field is both",
     ),
     known(
+        "policies: validating policies / a key that is missing",
+        "message",
+        "the expression engine says less about an argument that has no value",
+    ),
+    known(
         "",
         "/description",
         "tables carry no descriptions of their columns; kubectl does not show them",
