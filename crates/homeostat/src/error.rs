@@ -80,7 +80,11 @@ impl fmt::Debug for Error {
 }
 
 /// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`].
-pub(crate) const REASONS: [&str; 4] = ["TerminalError", "NotOurs", "DecodeFailed", "InvalidOwner"];
+pub(crate) const REASONS: [&str; 5] =
+    ["TerminalError", "NotOurs", "DecodeFailed", "InvalidOwner", GIVEN_UP];
+
+/// The reason when a key has failed as often as its controller allows.
+pub(crate) const GIVEN_UP: &str = "GivenUp";
 
 impl Error {
     /// One CamelCase word for conditions, events and metrics.

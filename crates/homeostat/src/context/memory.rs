@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     pub(crate) terminal: Option<(Option<i64>, String)>,
     /// Quick retries in a row.
     pub(crate) conflicts: u32,
+    /// Failures in a row.
+    pub(crate) failures: u32,
     /// A change of the primary that the runtime itself makes and that must not wake the key.
     own_step: Option<OwnStep>,
 }

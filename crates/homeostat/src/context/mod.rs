@@ -12,6 +12,7 @@ mod memory;
 mod owner;
 mod read;
 mod request;
+mod set;
 mod status;
 mod write;
 

@@ -85,7 +85,7 @@ impl<K: Object> Launch for Controller<K> {
     }
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
-        let Self { name, reconcile, sources, filter, namespace, labels, .. } = *self;
+        let Self { name, reconcile, sources, filter, namespace, labels, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
         let queue = Queue::with_backoff(world.env.clone(), self.backoff);
@@ -141,6 +141,7 @@ impl<K: Object> Launch for Controller<K> {
             journal,
             metrics,
             timeout,
+            give_up,
         };
         let mut workers = JoinSet::new();
         for _ in 0..self.concurrency {

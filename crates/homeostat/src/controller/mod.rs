@@ -11,8 +11,10 @@ mod source;
 mod worker;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::queue::Backoff;
@@ -22,6 +24,16 @@ pub use predicate::Predicate;
 use reconcile::Boxed;
 pub use reconcile::{ByFunction, ByReconciler, IntoReconcile, Reconciler};
 use source::{Role, Source};
+
+/// Told of a key that is given up, and of its last error.
+type Tell = dyn Fn(&Key, &Error) + Send + Sync;
+
+/// When a failing key is given up, and who is told.
+#[derive(Clone)]
+struct GiveUp {
+    attempts: u32,
+    tell: Arc<Tell>,
+}
 
 /// A controller, built step by step and run by a [`crate::Manager`].
 pub struct Controller<K> {
@@ -35,6 +47,7 @@ pub struct Controller<K> {
     timeout: Duration,
     request_timeout: Duration,
     backoff: Backoff,
+    give_up: Option<GiveUp>,
 }
 
 impl<K: Object> Controller<K> {
@@ -51,6 +64,7 @@ impl<K: Object> Controller<K> {
             timeout: Duration::from_secs(5 * 60),
             request_timeout: Duration::from_secs(30),
             backoff: Backoff::default(),
+            give_up: None,
         }
     }
 
@@ -138,6 +152,19 @@ impl<K: Object> Controller<K> {
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// Gives a key up after so many failures in a row (at least 1): it waits for a change of its
+    /// object like one with a terminal error, with a `Degraded` condition and a Warning event, and
+    /// `tell` is called. By default a failing key is retried for ever.
+    #[must_use]
+    pub fn give_up_after(
+        mut self,
+        attempts: u32,
+        tell: impl Fn(&Key, &Error) + Send + Sync + 'static,
+    ) -> Self {
+        self.give_up = Some(GiveUp { attempts: attempts.max(1), tell: Arc::new(tell) });
         self
     }
 }

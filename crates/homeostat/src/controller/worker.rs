@@ -11,10 +11,11 @@ use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use tracing::Instrument;
 
+use super::GiveUp;
 use super::reconcile::Boxed;
 use crate::cache::Informer;
 use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
-use crate::error::{Error, Result};
+use crate::error::{Error, GIVEN_UP, Result};
 use crate::journal::{Ending, Journal, Record, Write};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -39,6 +40,7 @@ pub(super) struct Worker<K> {
     pub(super) journal: Journal,
     pub(super) metrics: Metrics,
     pub(super) timeout: Duration,
+    pub(super) give_up: Option<GiveUp>,
 }
 
 /// How a reconcile ended and when the key runs again by itself.
@@ -151,6 +153,7 @@ impl<K: Object> Worker<K> {
         }
         if error.is_terminal() {
             self.queue.forget(key);
+            self.shared.memories.with(key, |memory| memory.failures = 0);
             if let Some(context) = context {
                 self.report_terminal(key, context, error.reason(), &text);
                 let mark = Mark::Degraded { reason: error.reason(), message: &text };
@@ -161,6 +164,22 @@ impl<K: Object> Worker<K> {
             return Conclusion { ending: Ending::Terminal(text), next: None };
         }
         self.shared.memories.with(key, |memory| memory.conflicts = 0);
+        let failures = self.shared.memories.with(key, |memory| {
+            memory.failures = memory.failures.saturating_add(1);
+            memory.failures
+        });
+        if let Some(give_up) = self.give_up.as_ref().filter(|limit| failures >= limit.attempts) {
+            tracing::warn!(error = text, failures, "given up: waiting for the object to change");
+            self.shared.memories.with(key, |memory| memory.failures = 0);
+            self.queue.forget(key);
+            (give_up.tell)(key, &error);
+            if let Some(context) = context {
+                context.event(EventType::Warning, GIVEN_UP, text.clone());
+                let mark = Mark::Degraded { reason: GIVEN_UP, message: &text };
+                self.mark(key, context, mark).await;
+            }
+            return Conclusion { ending: Ending::Terminal(text), next: None };
+        }
         let delay = self.queue.add_rate_limited(key.clone());
         tracing::warn!(error = text, ?delay, "failed");
         Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }
@@ -173,7 +192,9 @@ impl<K: Object> Worker<K> {
         context: Option<&Context<K>>,
     ) -> Conclusion {
         self.queue.forget(key);
-        self.shared.memories.with(key, |memory| (memory.conflicts, memory.terminal) = (0, None));
+        self.shared.memories.with(key, |memory| {
+            (memory.conflicts, memory.failures, memory.terminal) = (0, 0, None);
+        });
         if let Some(context) = context {
             self.mark(key, context, Mark::Well).await;
         }
@@ -272,6 +293,7 @@ impl<K> Clone for Worker<K> {
             journal: self.journal.clone(),
             metrics: self.metrics.clone(),
             timeout: self.timeout,
+            give_up: self.give_up.clone(),
         }
     }
 }

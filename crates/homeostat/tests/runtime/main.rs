@@ -15,6 +15,7 @@ mod informer;
 mod isolation;
 mod leader;
 mod replay;
+mod sets;
 mod sources;
 mod status;
 mod trouble;

@@ -1,0 +1,50 @@
+//! All children of a kind at once: apply what is desired, delete what is not any more.
+
+use std::collections::BTreeSet;
+
+use super::write::nameless;
+use super::{Applied, Context};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+
+impl<K: Object> Context<K> {
+    /// Makes `desired` the children of that kind: each is applied as by [`Self::apply`], in order,
+    /// and then every other object of the kind that the primary controls is deleted. An empty list
+    /// deletes them all.
+    ///
+    /// Nothing is deleted when one cannot be applied. What the reconcile makes of the same kind by
+    /// other means (such as [`Self::create`]) counts as not desired.
+    ///
+    /// # Errors
+    /// As [`Self::apply`] and [`Self::delete`]; terminal when two have the same name or one has none.
+    pub async fn apply_set<T: Object>(&self, desired: Vec<T>) -> Result<Vec<Applied<T>>> {
+        let (kind, mut wanted) = (Kind::of::<T>(), BTreeSet::new());
+        for child in &desired {
+            let name = child.meta().name.as_deref().ok_or_else(|| nameless(&kind))?;
+            if !wanted.insert(self.key_of_child(child)) {
+                return Err(Error::terminal(format!("{kind} {name} is desired twice")));
+            }
+        }
+        let mut applied = Vec::with_capacity(desired.len());
+        for child in desired {
+            applied.push(self.apply(child).await?);
+        }
+        for child in self.owned::<T>().await? {
+            let going = child.meta().deletion_timestamp.is_some();
+            if !going && !wanted.contains(&Key::of(&*child)) {
+                self.delete(&*child).await?;
+            }
+        }
+        Ok(applied)
+    }
+
+    /// The key that a child will have: beside the primary unless it says otherwise.
+    fn key_of_child<T: Object>(&self, child: &T) -> Key {
+        let key = Key::of(child);
+        match key.namespace {
+            Some(_) => key,
+            None => self.child_key::<T>(&key.name),
+        }
+    }
+}
