@@ -5,6 +5,7 @@
 //! ```
 
 pub mod admission;
+mod advertise;
 pub mod apply;
 pub mod auth;
 mod bootstrap;

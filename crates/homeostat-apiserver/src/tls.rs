@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
+use crate::advertise::advertise;
 use crate::auth::{Identity, Outside};
 use crate::server::Server;
 
@@ -50,6 +51,9 @@ impl Server {
     ) -> Result<(), ServeError> {
         let acceptor = TlsAcceptor::from(Arc::new(tls_config(&identity)?));
         self.identify(Arc::new(identity));
+        if let Ok(address) = listener.local_addr() {
+            advertise(self.registry(), address);
+        }
         let env = self.registry().env.clone();
         let mut connections = JoinSet::new();
         loop {

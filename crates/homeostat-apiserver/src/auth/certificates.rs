@@ -25,12 +25,14 @@ const NAMES: &[&str] = &[
     "localhost",
     "127.0.0.1",
     "::1",
-    "127.96.0.1",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 ];
+
+/// Second octets of the ranges that Services of clusters on a host's loopback have.
+const SERVICE_RANGES: std::ops::RangeInclusive<u8> = 96..=126;
 
 pub(super) struct Issued {
     pub(super) ca_pem: String,
@@ -85,6 +87,8 @@ pub(super) fn issue(
     let authority = Issuer::new(Authority::parameters()?, authority.key);
     let key = KeyPair::generate()?;
     let names = NAMES.iter().chain(names).map(|name| (*name).to_owned());
+    // The Service `kubernetes` has the first address of whichever range the Services are in.
+    let names = names.chain(SERVICE_RANGES.map(|range| format!("127.{range}.0.1")));
     let mut server = CertificateParams::new(names.collect::<Vec<_>>())?;
     server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     server.key_usages = vec![KeyUsagePurpose::DigitalSignature];

@@ -15,6 +15,17 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
         "core.v1.ImageVolumeSource" => pull_policy(object, "reference", "pullPolicy"),
         "core.v1.Volume" if object.len() <= 1 => set(object, "emptyDir", json!({})),
         "core.v1.ServiceSpec" => service(object),
+        // Two names of one field; the newer one is right where they differ.
+        "core.v1.PodSpec" => {
+            let named = ["serviceAccountName", "serviceAccount"]
+                .map(|field| text(object, field).to_owned())
+                .into_iter()
+                .find(|name| !name.is_empty());
+            if let Some(name) = named {
+                object.insert("serviceAccountName".to_owned(), name.clone().into());
+                object.insert("serviceAccount".to_owned(), name.into());
+            }
+        }
         "apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy"
             if text(object, "type") == "RollingUpdate" =>
         {

@@ -274,3 +274,21 @@ async fn acting_as_another_needs_leave() {
     let (code, answer) = send(&client, Method::GET, path, &both, Value::Null).await;
     assert_eq!(code, 403, "{answer}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_binding_to_a_role_that_is_not_there_is_named_in_the_refusal() {
+    let client = client();
+    let binding = json!({
+        "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "lost"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}],
+    });
+    post(&client, &format!("{RBAC}/clusterrolebindings"), binding).await;
+    let eve = [("impersonate-user", "eve")];
+    let (_, answer) = send(&client, Method::GET, "/api/v1/nodes", &eve, Value::Null).await;
+    assert_eq!(
+        answer["message"],
+        "nodes is forbidden: User \"eve\" cannot list resource \"nodes\" in API group \"\" at \
+         the cluster scope: RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
+    );
+}

@@ -58,6 +58,7 @@ async fn an_unscheduled_pod_goes_at_once_and_a_bound_one_gets_its_grace() {
 async fn a_pod_waits_for_its_service_account_when_told_to() {
     let client = client_of(|config| homeostat_apiserver::ServerConfig {
         service_account_admission: true,
+        mount_tokens: true,
         ..config
     });
     let pods = api(&client, "", "Pod");
@@ -71,6 +72,10 @@ async fn a_pod_waits_for_its_service_account_when_told_to() {
     .await;
     let made = create(&pods, pod("a")).await;
     assert_eq!(made.data["spec"]["serviceAccountName"], "default");
+    let mount = &made.data["spec"]["containers"][0]["volumeMounts"][0];
+    assert_eq!(mount["mountPath"], "/var/run/secrets/kubernetes.io/serviceaccount");
+    let sources = &made.data["spec"]["volumes"][0]["projected"]["sources"];
+    assert_eq!(sources[0]["serviceAccountToken"]["path"], "token");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
@@ -29,8 +30,13 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
 
     let admin = client_from(&access.kubeconfig(&url)).await;
-    let namespaces: Api<Namespace> = Api::all(admin);
+    let namespaces: Api<Namespace> = Api::all(admin.clone());
     namespaces.get("default").await.unwrap();
+    let slices: Api<EndpointSlice> = Api::namespaced(admin, "default");
+    let slice = slices.get("kubernetes").await.unwrap();
+    let port = slice.ports.unwrap()[0].port.unwrap();
+    let told = format!("https://{}:{port}", slice.endpoints.unwrap()[0].addresses[0]);
+    assert_eq!(told, url, "the cluster is told where the API is");
 
     let wrong = access.kubeconfig(&url).replace(&access.token, "wrong");
     let stranger: Api<Namespace> = Api::all(client_from(&wrong).await);

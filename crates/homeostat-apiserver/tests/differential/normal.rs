@@ -23,6 +23,7 @@ pub(crate) struct Normal {
     address: Regex,
     age: Regex,
     token: Regex,
+    token_volume: Regex,
     started: Timestamp,
 }
 
@@ -40,6 +41,7 @@ impl Default for Normal {
             ),
             address: regex(r"10\.96\.\d+\.\d+"),
             age: regex(r"^\d+m?s$"),
+            token_volume: regex(r"kube-api-access-[a-z0-9]{5}"),
             token: regex(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
             started: homeostat_env::Env::system().now(),
         }
@@ -143,6 +145,7 @@ impl Normal {
             format!("{}<revision>{second}", &found[1])
         });
         let text = self.token.replace_all(&text, "<token>");
+        let text = self.token_volume.replace_all(&text, "kube-api-access-<5 letters>");
         self.address.replace_all(&text, "<address>").into_owned()
     }
 }

@@ -48,13 +48,11 @@ impl Side {
         &self.variables["ns"]
     }
 
-    /// Makes the namespace, and in it the account that Pods need. Tokens are not mounted: the
-    /// embedded server leaves those to clusters that have them.
+    /// Makes the namespace, and in it the account that Pods need.
     pub(crate) async fn prepare(&self) {
         let name = self.namespace();
         let space = json!({"metadata": {"name": name}});
-        let account =
-            json!({"metadata": {"name": "default"}, "automountServiceAccountToken": false});
+        let account = json!({"metadata": {"name": "default"}});
         let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
         for (path, object) in [("/api/v1/namespaces", space), (accounts.as_str(), account)] {
             let (code, _, text) = self.exchange("POST", path, &[], object.to_string()).await;
