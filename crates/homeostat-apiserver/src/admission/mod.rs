@@ -1,6 +1,6 @@
 //! Admission: the ordered chain of steps that complete a write, or refuse it.
 //!
-//! A step is a row of [`CHAIN`], in the order of kube-apiserver's fixed list. Its first half may
+//! A step is a row of `CHAIN`, in the order of kube-apiserver's fixed list. Its first half may
 //! change the object and runs before validation; its second half only judges and runs after it.
 //! Steps read the store and nothing else: whatever needs IO is asked through the request's
 //! [`Inquiry`]. They never write.
