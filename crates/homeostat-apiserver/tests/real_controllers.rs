@@ -13,7 +13,7 @@ use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -115,6 +115,9 @@ async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() 
         },
     });
     nodes.create(&PostParams::default(), &object(node)).await.unwrap();
+    // A new Node is tainted until the controller that is left out below has seen it ready.
+    let ready = Patch::Merge(json!({"spec": {"taints": null}}));
+    nodes.patch("one", &PatchParams::default(), &ready).await.unwrap();
 
     let shared = [
         format!("--kubeconfig={}", kubeconfig.display()),
