@@ -256,8 +256,9 @@ fn without_account_volume(object: &mut Value) {
 
 /// Replaces what differs from run to run: uids, revisions, times, addresses, secrets.
 fn comparable(value: &mut Value, namespace: &str, key: Option<&str>) {
-    const VARYING: [&str; 20] = [
+    const VARYING: [&str; 21] = [
         "uid",
+        "podUid",
         "resourceVersion",
         "creationTimestamp",
         "lastTransitionTime",

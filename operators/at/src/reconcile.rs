@@ -87,6 +87,8 @@ async fn open_gate(pod: &Pod, ctx: &Context<At>) -> Result<()> {
         return Ok(());
     }
     gates.retain(|gate| gate.name != GATE);
+    // The field goes with its last gate.
+    let gates = (!gates.is_empty()).then_some(gates);
     let (uid, key) = (pod.uid(), Key::of(pod));
     let patch = json!({ "metadata": { "uid": uid }, "spec": { "schedulingGates": gates } });
     ctx.merge_patch::<Pod>(&key, &patch).await?;
