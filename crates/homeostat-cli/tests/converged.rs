@@ -61,7 +61,11 @@ fn nothing_is_written_once_everything_is_as_declared() {
         converged(world).await;
         assert!(!world.writes.take().is_empty(), "getting there took writes");
         world.nothing_more().await;
-        assert_eq!(world.writes.take(), Vec::<String>::new());
+        // A real cluster has other namespaces, whose objects may still be on their way.
+        let here = format!("/namespaces/{}/", world.namespace);
+        let mut writes = world.writes.take();
+        writes.retain(|write| write.contains(&here) || !write.contains("/namespaces/"));
+        assert_eq!(writes, Vec::<String>::new());
     });
 }
 
