@@ -135,6 +135,9 @@ fn a_replica_set_adopts_what_matches_and_releases_what_does_not() {
         let mut orphan = template("web", "one");
         orphan["metadata"]["name"] = json!("orphan");
         world.create::<Pod>(orphan).await;
+        // The scheduler has seen it: so has the cache, which all controllers share.
+        let placed = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        world.until_one::<Pod>("orphan", "a node", placed).await;
         world
             .create::<ReplicaSet>(json!({"metadata": {"name": "web"}, "spec": {"replicas": 1,
                 "selector": {"matchLabels": {"app": "web"}}, "template": template("web", "one")}}))
