@@ -4,16 +4,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 #![expect(clippy::disallowed_methods, reason = "it waits for other processes, in real time")]
 
+use std::collections::BTreeMap;
 use std::fs::{File, read_to_string};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -71,16 +73,27 @@ async fn bound(client: &Client, wanted: usize) -> Result<Vec<Pod>, String> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let mut seen = String::new();
     let waiting = async {
-        loop {
-            let list = pods.list(&ListParams::default()).await.unwrap().items;
+        let mut list = BTreeMap::new();
+        // From the beginning: what is there already comes as added.
+        let mut events = pods.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+        while let Some(event) = events.next().await {
+            match event.unwrap() {
+                WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                    list.insert(pod.name_any(), pod);
+                }
+                WatchEvent::Deleted(pod) => drop(list.remove(&pod.name_any())),
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(status) => panic!("{status:?}"),
+            }
             let on_node =
                 |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
-            if list.len() == wanted && list.iter().filter(on_node).count() == wanted {
-                return list;
+            let bound = list.values().filter(on_node).count();
+            if list.len() == wanted && bound == wanted {
+                return list.into_values().collect();
             }
-            seen = format!("{} Pods, {} bound", list.len(), list.iter().filter(on_node).count());
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            seen = format!("{} Pods, {bound} bound", list.len());
         }
+        panic!("the watch of Pods ended before the patience did");
     };
     tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| seen)
 }

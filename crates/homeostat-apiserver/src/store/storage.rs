@@ -105,3 +105,9 @@ pub enum StorageError {
         known: u32,
     },
 }
+
+impl StorageError {
+    pub(crate) fn damaged(path: impl Into<PathBuf>, at: usize, what: impl Into<String>) -> Self {
+        Self::Damaged { path: path.into(), at: at as u64, what: what.into() }
+    }
+}

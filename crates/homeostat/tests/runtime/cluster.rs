@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use homeostat::journal::Record;
+use homeostat::{Context, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -16,6 +17,11 @@ pub fn config(name: &str, value: &str) -> ConfigMap {
 /// A secret with one value.
 pub fn secret(name: &str, value: &str) -> Secret {
     object(json!({ "metadata": { "name": name }, "stringData": { "value": value } }))
+}
+
+/// A reconcile that is content with everything.
+pub async fn idle<K>(_: Arc<K>, _: Context<K>) -> Result<Outcome> {
+    Ok(Outcome::Done)
 }
 
 /// How the records ended, in words.

@@ -13,21 +13,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::children::mirror;
-use crate::cluster::{config, on_cluster};
+use crate::cluster::{config, idle, on_cluster};
 
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(group = "later.homeostat.dev", version = "v1", kind = "Later", namespaced)]
 struct LaterSpec {}
 
-async fn idle(_: Arc<Later>, _: Context<Later>) -> Result<Outcome> {
-    Ok(Outcome::Done)
-}
-
 #[test]
 fn a_missing_definition_is_said_in_words_until_it_is_there() {
     on_cluster(async |cluster| {
         let mirror = Controller::new(mirror).owns::<Secret>().namespace(&cluster.namespace);
-        let manager = cluster.manager().with(mirror).with(Controller::new(idle));
+        let manager = cluster.manager().with(mirror).with(Controller::new(idle::<Later>));
         let running = manager.start().await.unwrap();
         let health = running.health();
         assert!(!health.is_ready());

@@ -11,14 +11,11 @@ use serde_json::json;
 
 use crate::budget::{PodDisruptionBudget, budget};
 use crate::children::mirror;
-use crate::cluster::{config, endings, on_cluster, secret, triggers};
+use crate::cluster::{config, endings, idle, on_cluster, secret, triggers};
 
 #[test]
 fn a_watched_kind_wakes_the_keys_it_names_before_and_after() {
     on_cluster(async |cluster| {
-        async fn idle(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Outcome> {
-            Ok(Outcome::Done)
-        }
         for name in ["a", "b"] {
             cluster.create(&config(name, "1")).await;
         }
@@ -30,7 +27,7 @@ fn a_watched_kind_wakes_the_keys_it_names_before_and_after() {
             let namespace = secret.namespace().unwrap_or_default();
             to.map(|name| Key::namespaced(namespace, name)).into_iter().collect()
         };
-        let running = cluster.start(Controller::new(idle).watches(map)).await;
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).watches(map)).await;
         let journal = running.journal();
         cluster.nothing_more().await;
         let before = journal.records().len();
@@ -48,18 +45,14 @@ fn a_watched_kind_wakes_the_keys_it_names_before_and_after() {
 #[test]
 fn filters_and_label_scopes_keep_changes_away() {
     on_cluster(async |cluster| {
-        async fn idle(
-            _: Arc<PodDisruptionBudget>,
-            _: Context<PodDisruptionBudget>,
-        ) -> Result<Outcome> {
-            Ok(Outcome::Done)
-        }
         let mut seen = budget("seen", 1);
         seen.labels_mut().insert("app".into(), "web".into());
         cluster.create(&seen).await;
         cluster.create(&budget("unseen", 1)).await;
         let filter = Predicate::generation_changed().or(Predicate::annotations_changed());
-        let running = cluster.start(Controller::new(idle).filter(filter).labels("app=web")).await;
+        let running = cluster
+            .start(Controller::new(idle::<PodDisruptionBudget>).filter(filter).labels("app=web"))
+            .await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         let patch = |patch| cluster.patch::<PodDisruptionBudget>("seen", patch);

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::budget::PodDisruptionBudget;
 use crate::children::mirror;
-use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
 
 /// The events of a reason in the test's namespace, once there are any.
@@ -170,12 +170,6 @@ fn an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever() {
 #[test]
 fn a_primary_that_does_not_fit_its_type_is_reported_once() {
     on_cluster(async |cluster| {
-        async fn idle(
-            _: Arc<PodDisruptionBudget>,
-            _: Context<PodDisruptionBudget>,
-        ) -> Result<Outcome> {
-            Ok(Outcome::Done)
-        }
         // The type of this test knows numbers only.
         let resource = Kind::of::<PodDisruptionBudget>().api_resource();
         let api: Api<DynamicObject> =
@@ -185,7 +179,7 @@ fn a_primary_that_does_not_fit_its_type_is_reported_once() {
             "metadata": { "name": "odd" }, "spec": { "minAvailable": "50%" },
         }));
         api.create(&PostParams::default(), &odd).await.unwrap();
-        let running = cluster.start(Controller::new(idle)).await;
+        let running = cluster.start(Controller::new(idle::<PodDisruptionBudget>)).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         for value in ["x", "y"] {

@@ -69,10 +69,8 @@ impl SigningKey {
     /// When it cannot be read or kept.
     pub fn kept(directory: &DataDirectory) -> Result<Self, StorageError> {
         const NAME: &str = "service-account.key";
-        let unusable = |error: SigningKeyError| StorageError::Damaged {
-            path: directory.path().join(NAME),
-            at: 0,
-            what: error.to_string(),
+        let unusable = |error: SigningKeyError| {
+            StorageError::damaged(directory.path().join(NAME), 0, error.to_string())
         };
         let make = || Self::generate().map(|key| STANDARD.encode(key.pkcs8())).map_err(unusable);
         let bytes = STANDARD.decode(directory.keep(NAME, make)?);

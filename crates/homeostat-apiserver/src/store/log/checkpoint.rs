@@ -76,11 +76,7 @@ pub(super) fn read(
 ) -> Result<u64, StorageError> {
     let path = path(directory, revision);
     let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
-    let damaged = |at: usize, what: &str| StorageError::Damaged {
-        path: path.clone(),
-        at: at as u64,
-        what: what.to_owned(),
-    };
+    let damaged = |at: usize, what: &str| StorageError::damaged(&path, at, what);
     if frame::read_header(MAGIC, &bytes, &path)? != revision {
         return Err(damaged(0, "it is of another revision than its name says"));
     }

@@ -43,11 +43,7 @@ impl Mark {
         let place = if length == 0 {
             None
         } else {
-            let damaged = || StorageError::Damaged {
-                path: path.clone(),
-                at: 0,
-                what: "it does not match its checksum".to_owned(),
-            };
+            let damaged = || StorageError::damaged(&path, 0, "it does not match its checksum");
             if length != SIZE as u64 {
                 return Err(damaged());
             }

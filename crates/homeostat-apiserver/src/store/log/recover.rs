@@ -84,12 +84,10 @@ pub(super) fn load(
     }
     match (mark, end.log) {
         (Some(mark), log) if log.is_none_or(|log| log.log != mark.log) => {
-            let path = log_path(directory, mark.log);
-            Err(StorageError::Damaged { path, at: 0, what: "it is missing".to_owned() })
+            Err(StorageError::damaged(log_path(directory, mark.log), 0, "it is missing"))
         }
         (None, _) if !files.snapshots.is_empty() => {
-            let path = directory.join(super::mark::NAME);
-            Err(StorageError::Damaged { path, at: 0, what: "it is missing".to_owned() })
+            Err(StorageError::damaged(directory.join(super::mark::NAME), 0, "it is missing"))
         }
         _ => Ok(end),
     }
@@ -103,7 +101,7 @@ fn check_unmarked(directory: &Path, start: u64) -> Result<(), StorageError> {
         return Ok(());
     }
     let what = format!("it does not know of {}", path.display());
-    Err(StorageError::Damaged { path: directory.join(super::mark::NAME), at: 0, what })
+    Err(StorageError::damaged(directory.join(super::mark::NAME), 0, what))
 }
 
 /// Reads one log. `known` bytes of it were durable; a log that another one follows was whole.
@@ -116,11 +114,7 @@ fn read_log(
 ) -> Result<Place, StorageError> {
     let path = log_path(directory, start);
     let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
-    let damaged = |at: usize, what: &str| StorageError::Damaged {
-        path: path.clone(),
-        at: at as u64,
-        what: what.to_owned(),
-    };
+    let damaged = |at: usize, what: &str| StorageError::damaged(&path, at, what);
     if frame::read_header(MAGIC, &bytes, &path)? != start {
         return Err(damaged(0, "it begins at another revision than its name says"));
     }
