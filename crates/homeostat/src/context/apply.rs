@@ -8,7 +8,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{ObjectMeta, Patch, PatchParams};
 use serde_json::Value;
 
 use super::memory::LastApply;
@@ -56,12 +56,15 @@ impl<K: Object> Context<K> {
         let answer = self.send(request).await?;
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
         let revision = object.meta().resource_version.clone().unwrap_or_default();
-        let known = found.as_ref().and_then(|(found, _)| found.meta().resource_version.as_ref());
-        let known = known.or(last.as_ref().map(|last| &last.revision));
-        let change = match known {
-            _ if answer.created => Change::Created,
-            Some(known) if *known == revision => Change::Unchanged,
-            _ => Change::Changed,
+        let change = if answer.created {
+            Change::Created
+        } else if let Some((found, _)) = &found {
+            let news = last.as_ref().is_some_and(|last| last.desired != desired_digest);
+            change(self.controller(), news, found.meta(), object.meta())
+        } else if last.as_ref().is_some_and(|last| last.revision == revision) {
+            Change::Unchanged
+        } else {
+            Change::Changed
         };
         self.note_write("apply", &kind, &key, change);
         self.expect_version(&kind, &key, object.meta());
@@ -90,6 +93,28 @@ impl<K: Object> Context<K> {
         let value = answer.decode(kind, key)?;
         Ok(Some((Arc::new(answer.decode(kind, key)?), digest(intent(value)))))
     }
+}
+
+/// What an apply did to a child that was there.
+///
+/// A new revision alone says little: the child as found may be older than the one the apply met,
+/// and between the two others wrote (a Deployment's controller its status). Our share of the
+/// managed fields tells: whoever changes a field of ours takes it away from us, and an apply that
+/// changes something dates the share anew.
+fn change(manager: &str, news: bool, found: &ObjectMeta, applied: &ObjectMeta) -> Change {
+    let share = |meta: &ObjectMeta| {
+        let mut entries = meta.managed_fields.clone().unwrap_or_default();
+        entries.retain(|entry| {
+            entry.manager.as_deref() == Some(manager)
+                && entry.operation.as_deref() == Some("Apply")
+                && entry.subresource.is_none()
+        });
+        entries
+    };
+    let (before, after) = (share(found), share(applied));
+    let same = found.resource_version == applied.resource_version
+        || (!news && !after.is_empty() && before == after);
+    if same { Change::Unchanged } else { Change::Changed }
 }
 
 /// What is sent: the object without what only the server may say.
@@ -141,5 +166,24 @@ mod tests {
         };
         assert_eq!(seen("1", "Pending", "x"), seen("2", "Running", "x"));
         assert_ne!(seen("1", "Pending", "x"), seen("1", "Pending", "y"));
+    }
+
+    #[test]
+    fn what_others_wrote_before_an_apply_is_not_its_change() {
+        let child = |revision: &str, fields: Value| -> ObjectMeta {
+            let ours = json!({ "manager": "us", "operation": "Apply", "fieldsV1": fields });
+            let theirs = json!({ "manager": "them", "operation": "Update", "time": format!("2026-01-01T00:00:0{revision}Z") });
+            let entries = [ours, theirs];
+            serde_json::from_value(json!({ "resourceVersion": revision, "managedFields": entries }))
+                .unwrap()
+        };
+        let (whole, robbed) = (json!({ "f:spec": { "f:replicas": {} } }), json!({ "f:spec": {} }));
+        let met = |found: &Value, revision: &str, news| {
+            change("us", news, &child("1", found.clone()), &child(revision, whole.clone()))
+        };
+        assert_eq!(met(&whole, "2", false), Change::Unchanged, "only their share is new");
+        assert_eq!(met(&robbed, "2", false), Change::Changed, "a field was taken back");
+        assert_eq!(met(&whole, "2", true), Change::Changed, "another wish for the same fields");
+        assert_eq!(met(&whole, "1", true), Change::Unchanged, "nothing was written");
     }
 }
