@@ -35,6 +35,15 @@ pub enum Trigger {
     Source(String),
 }
 
+impl Trigger {
+    /// Whether it tells of something that happened outside: an event or a source's word. Timers,
+    /// retries and requeues are not news, and neither is the first list.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        matches!(self, Self::Event { .. } | Self::Source(_))
+    }
+}
+
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::mapper::Mapper;
+use super::source::{Finder, Related, Role};
 use super::worker::Worker;
 use super::{Controller, source};
 use crate::Env;
@@ -85,31 +88,45 @@ impl<K: Object> Launch for Controller<K> {
     }
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
-        let Self { name, reconcile, sources, filter, namespace, labels, give_up, .. } = *self;
+        let Self { name, reconcile, related, sources, filter, .. } = *self;
+        let Self { namespace, labels, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
-        let queue = Queue::with_backoff(world.env.clone(), self.backoff);
+        let queue = Queue::with_rules(world.env.clone(), self.rules);
         if world.fence.has_lease() {
             queue.pause();
         }
         let memories = Arc::new(Memories::default());
 
         let labelled = labels.as_ref().map(|_| kind.clone());
-        let labelled = labelled.filter(|kind| sources.iter().all(|other| other.kind != *kind));
+        let labelled = labelled.filter(|kind| related.iter().all(|other| other.kind != *kind));
         let primaries =
             world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
         primaries.on_event(source::primary(kind.clone(), queue.clone(), filter, memories.clone()));
         let mut informers = vec![primaries.clone()];
         let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
-        for other in sources {
+        let mut workers = JoinSet::new();
+        for Related { kind: other, role, filter } in related {
             let scope = Scope { namespace: namespace.clone(), labels: None };
-            let informer = world.caches.informer(other.kind.clone(), scope);
-            by_kind.insert(other.kind.clone(), informer.clone());
-            let handler = source::secondary(other, kind.clone(), primaries.clone(), queue.clone());
-            if let Some(handler) = handler {
-                informer.on_event(handler);
-            }
-            informers.push(informer);
+            let informer = world.caches.informer(other.clone(), scope);
+            by_kind.insert(other.clone(), informer.clone());
+            informers.push(informer.clone());
+            let finder = match role {
+                Role::Owned => Finder::Owner { kind: kind.clone(), primaries: primaries.clone() },
+                Role::Watched(map) => {
+                    let env = world.env.clone();
+                    let mapper = Mapper::new(other.clone(), map, queue.clone(), env);
+                    let retries = mapper.clone().run();
+                    workers.spawn(world.stop.clone().run_until_cancelled_owned(retries).map(drop));
+                    Finder::Mapped(mapper)
+                }
+                Role::Read => continue,
+            };
+            informer.on_event(source::secondary(other, finder, filter, queue.clone()));
+        }
+        for outside in sources {
+            let words = outside.run(world.env.clone(), primaries.clone(), queue.clone());
+            workers.spawn(world.stop.clone().run_until_cancelled_owned(words).map(drop));
         }
 
         let shared = Arc::new(Shared {
@@ -131,8 +148,8 @@ impl<K: Object> Launch for Controller<K> {
             labelled,
         });
         let (journal, metrics) = (world.journal.clone(), world.metrics.clone());
-        let workers = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
-        metrics.workers.get_or_create(&metrics::of(&name)).set(workers);
+        let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
+        metrics.workers.get_or_create(&metrics::of(&name)).set(count);
         let worker = Worker {
             shared,
             primaries,
@@ -143,7 +160,6 @@ impl<K: Object> Launch for Controller<K> {
             timeout,
             give_up,
         };
-        let mut workers = JoinSet::new();
         for _ in 0..self.concurrency {
             let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());
             workers.spawn(async move {

@@ -5,6 +5,8 @@
 //! ```
 
 mod launch;
+mod mapper;
+mod outside;
 mod predicate;
 mod reconcile;
 mod source;
@@ -14,16 +16,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
-use crate::queue::Backoff;
+use crate::queue::{Backoff, Debounce, Rate, Rules};
 
 pub(crate) use launch::{Follower, Launch, Launched, World};
+pub use outside::Source;
 pub use predicate::Predicate;
 use reconcile::Boxed;
 pub use reconcile::{ByFunction, ByReconciler, IntoReconcile, Reconciler};
-use source::{Role, Source};
+use source::{Related, Role};
 
 /// Told of a key that is given up, and of its last error.
 type Tell = dyn Fn(&Key, &Error) + Send + Sync;
@@ -39,6 +42,7 @@ struct GiveUp {
 pub struct Controller<K> {
     name: String,
     reconcile: Boxed<K>,
+    related: Vec<Related>,
     sources: Vec<Source>,
     filter: Option<Predicate>,
     namespace: Option<String>,
@@ -46,7 +50,7 @@ pub struct Controller<K> {
     concurrency: usize,
     timeout: Duration,
     request_timeout: Duration,
-    backoff: Backoff,
+    rules: Rules<Key>,
     give_up: Option<GiveUp>,
 }
 
@@ -56,6 +60,7 @@ impl<K: Object> Controller<K> {
         Self {
             name: Kind::of::<K>().kind().to_lowercase(),
             reconcile: reconcile.into_reconcile(),
+            related: Vec::new(),
             sources: Vec::new(),
             filter: None,
             namespace: None,
@@ -63,7 +68,7 @@ impl<K: Object> Controller<K> {
             concurrency: 4,
             timeout: Duration::from_secs(5 * 60),
             request_timeout: Duration::from_secs(30),
-            backoff: Backoff::default(),
+            rules: Rules::by_namespace(),
             give_up: None,
         }
     }
@@ -77,26 +82,59 @@ impl<K: Object> Controller<K> {
 
     /// Wakes the owner when an object of kind `C` that it controls (by uid) changes.
     #[must_use]
-    pub fn owns<C: Object>(mut self) -> Self {
-        self.sources.push(Source { kind: Kind::of::<C>(), role: Role::Owned });
-        self
+    pub fn owns<C: Object>(self) -> Self {
+        self.relates(Kind::of::<C>(), Role::Owned, None)
+    }
+
+    /// The same for changes that pass the filter only.
+    #[must_use]
+    pub fn owns_when<C: Object>(self, filter: Predicate) -> Self {
+        self.relates(Kind::of::<C>(), Role::Owned, Some(filter))
     }
 
     /// Wakes the keys that `map` names when an object of kind `X` changes (old and new are
     /// mapped). An object that cannot be decoded wakes nobody and is logged.
     #[must_use]
-    pub fn watches<X: Object>(
-        mut self,
+    pub fn watches<X: Object>(self, map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static) -> Self {
+        self.try_watches(move |object: &X| Ok(map(object)))
+    }
+
+    /// The same for changes that pass the filter only.
+    #[must_use]
+    pub fn watches_when<X: Object>(
+        self,
+        filter: Predicate,
         map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.sources.push(Source { kind: Kind::of::<X>(), role: Role::mapped(map) });
+        let map = mapper::typed(move |object: &X| Ok(map(object)));
+        self.relates(Kind::of::<X>(), Role::Watched(map), Some(filter))
+    }
+
+    /// Wakes the keys that `map` names, as [`Self::watches`]. A map that fails (or panics) is asked
+    /// again with backoff about the same object, so that nobody it concerns is forgotten.
+    #[must_use]
+    pub fn try_watches<X: Object>(
+        self,
+        map: impl Fn(&X) -> Result<Vec<Key>> + Send + Sync + 'static,
+    ) -> Self {
+        self.relates(Kind::of::<X>(), Role::Watched(mapper::typed(map)), None)
+    }
+
+    /// Wakes the keys that something outside the API names: a channel, a stream, a clock.
+    #[must_use]
+    pub fn watches_source(mut self, source: Source) -> Self {
+        self.sources.push(source);
         self
     }
 
     /// Caches kind `X` for reads without waking anything.
     #[must_use]
-    pub fn reads<X: Object>(mut self) -> Self {
-        self.sources.push(Source { kind: Kind::of::<X>(), role: Role::Read });
+    pub fn reads<X: Object>(self) -> Self {
+        self.relates(Kind::of::<X>(), Role::Read, None)
+    }
+
+    fn relates(mut self, kind: Kind, role: Role, filter: Option<Predicate>) -> Self {
+        self.related.push(Related { kind, role, filter });
         self
     }
 
@@ -151,7 +189,23 @@ impl<K: Object> Controller<K> {
     /// How long a failing key waits; 1 s doubling to 5 min by default.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
+        self.rules.backoff = backoff;
+        self
+    }
+
+    /// Lets a key wait until no event has come for it for `quiet`, but no longer than `at_most`
+    /// after the first: a burst becomes one reconcile. Without it (the default) a key runs at once.
+    #[must_use]
+    pub fn debounce(mut self, quiet: Duration, at_most: Duration) -> Self {
+        self.rules.debounce = Some(Debounce { quiet, at_most });
+        self
+    }
+
+    /// Begins no more reconciles than that, all keys together; no limit by default. For reconciles
+    /// that call something with a limit of its own.
+    #[must_use]
+    pub fn rate(mut self, rate: Rate) -> Self {
+        self.rules.rate = Some(rate);
         self
     }
 
@@ -173,6 +227,7 @@ impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
             .field("name", &self.name)
+            .field("related", &self.related)
             .field("sources", &self.sources)
             .field("namespace", &self.namespace)
             .field("labels", &self.labels)

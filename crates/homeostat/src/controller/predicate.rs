@@ -1,9 +1,11 @@
 //! Which changes are worth a reconcile. A predicate sees the object before and after.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::cache::{Delta, Entry};
+use crate::kind::Object;
 
 /// A test on a change. New and deleted objects pass every ready-made one, and so does a change
 /// that begins a deletion or puts another object (by uid) in the place of the old one.
@@ -42,6 +44,39 @@ impl Predicate {
         Self::on_update(|old, new| old.header.finalizers != new.header.finalizers)
     }
 
+    /// A test on the object before and after, as its type; an added object has no before, a
+    /// deleted one no after. What cannot be decoded passes: the reconcile will say why.
+    pub fn typed<K: Object>(
+        test: impl Fn(Option<&K>, Option<&K>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(move |delta| {
+            let decode = |side: &Option<Arc<Entry>>| {
+                side.as_ref().map(|entry| entry.decode::<K>()).transpose()
+            };
+            match (decode(&delta.old), decode(&delta.new)) {
+                (Ok(old), Ok(new)) => test(old.as_deref(), new.as_deref()),
+                _ => true,
+            }
+        })
+    }
+
+    /// What `view` shows of the object differs.
+    ///
+    /// ```
+    /// use homeostat::Predicate;
+    /// use homeostat::k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let moved = Predicate::changed(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+    /// ```
+    pub fn changed<K: Object, V: PartialEq>(
+        view: impl Fn(&K) -> V + Send + Sync + 'static,
+    ) -> Self {
+        Self::on_update(move |old, new| match (old.decode::<K>(), new.decode::<K>()) {
+            (Ok(old), Ok(new)) => view(&old) != view(&new),
+            _ => true,
+        })
+    }
+
     /// Both pass.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -61,10 +96,14 @@ impl Predicate {
         Self::new(move |delta| !self.passes(delta))
     }
 
-    /// Whether the change passes.
+    /// Whether the change passes. It does when the test panics: a reconcile too many is better
+    /// than one too few.
     #[must_use]
     pub fn passes(&self, delta: &Delta) -> bool {
-        (self.0)(delta)
+        catch_unwind(AssertUnwindSafe(|| (self.0)(delta))).unwrap_or_else(|_| {
+            tracing::error!(key = %delta.key(), "a predicate panicked");
+            true
+        })
     }
 
     fn on_update(differs: impl Fn(&Entry, &Entry) -> bool + Send + Sync + 'static) -> Self {

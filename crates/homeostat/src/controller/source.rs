@@ -6,24 +6,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Predicate;
+use super::mapper::{Map, Mapper};
 use crate::cache::{Delta, Entry, Informer};
 use crate::context::Memories;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::Kind;
 use crate::queue::Queue;
 use crate::trigger::{EventKind, Trigger};
 
 /// A kind besides the primary and what its changes mean.
-#[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct Related {
     pub(super) kind: Kind,
     pub(super) role: Role,
+    /// Which of its changes matter; all without one.
+    pub(super) filter: Option<Predicate>,
 }
 
-type Map = Arc<dyn Fn(&Entry) -> Vec<Key> + Send + Sync>;
-
 /// What a change of a kind wakes.
-#[derive(Clone)]
 pub(super) enum Role {
     /// Its controller.
     Owned,
@@ -33,25 +32,14 @@ pub(super) enum Role {
     Read,
 }
 
-impl Role {
-    pub(super) fn mapped<X: Object>(map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static) -> Self {
-        Self::Watched(Arc::new(move |entry| match entry.decode::<X>() {
-            Ok(object) => map(&object),
-            Err(error) => {
-                tracing::warn!(error = error.chain(), "a watched object wakes nobody");
-                Vec::new()
-            }
-        }))
-    }
-}
-
-impl fmt::Debug for Role {
+impl fmt::Debug for Related {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Owned => "Owned",
-            Self::Watched(_) => "Watched",
-            Self::Read => "Read",
-        })
+        let role = match self.role {
+            Role::Owned => "owned",
+            Role::Watched(_) => "watched",
+            Role::Read => "read",
+        };
+        write!(f, "{} ({role})", self.kind)
     }
 }
 
@@ -91,34 +79,44 @@ pub(super) fn primary(
     }
 }
 
-/// Changes of another kind; `primaries` is the cache of the primary kind.
+/// The keys that a change of another kind wakes.
+pub(super) enum Finder {
+    /// The one that controls the object; the cache is that of the primaries.
+    Owner { kind: Kind, primaries: Informer },
+    /// Those that a function names.
+    Mapped(Mapper),
+}
+
+/// Changes of another kind.
 pub(super) fn secondary(
-    source: Source,
-    owner: Kind,
-    primaries: Informer,
+    kind: Kind,
+    finder: Finder,
+    filter: Option<Predicate>,
     queue: Queue<Key>,
-) -> Option<impl Fn(&Delta) + Send + Sync + 'static> {
-    let Source { kind, role } = source;
-    if matches!(role, Role::Read) {
-        return None;
-    }
-    Some(move |delta: &Delta| {
-        let gone = delta.change == EventKind::Deleted;
+) -> impl Fn(&Delta) + Send + Sync + 'static {
+    move |delta: &Delta| {
+        if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
+            return;
+        }
+        let (gone, trigger) = (delta.change == EventKind::Deleted, trigger(&kind, delta));
         let sides = delta.old.iter().chain(&delta.new);
-        let keys: BTreeSet<Key> = match &role {
-            Role::Owned => sides.filter_map(|e| owner_key(e, &owner, &primaries, gone)).collect(),
-            Role::Watched(map) => sides.flat_map(|entry| map(entry)).collect(),
-            Role::Read => return,
+        let keys: BTreeSet<Key> = match &finder {
+            Finder::Owner { kind, primaries } => {
+                sides.filter_map(|entry| owner_key(entry, kind, primaries, gone)).collect()
+            }
+            Finder::Mapped(mapper) => {
+                mapper.map(sides.cloned().collect(), &trigger).into_iter().collect()
+            }
         };
         // The first list of another kind says nothing that the first list of primaries does not.
         for key in keys {
             if delta.initial {
-                queue.add_low(key, trigger(&kind, delta));
+                queue.add_low(key, trigger.clone());
             } else {
-                queue.add(key, trigger(&kind, delta));
+                queue.add(key, trigger.clone());
             }
         }
-    })
+    }
 }
 
 /// The key of the primary that controls `child`.

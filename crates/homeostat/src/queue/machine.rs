@@ -9,21 +9,25 @@
 //!    └──▶ waiting ──┘ └──────────── running + dirty
 //!         (add, or its time comes)
 //! ```
+//!
+//! With a debounce, news makes an idle key wait until it is quiet instead of making it ready.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::trigger::Trigger;
+use slab::Slab;
 
-/// How many different reasons are remembered per key; later ones are dropped (the key runs anyway).
-const MOST_TRIGGERS: usize = 32;
+use super::line::{Line, Place};
+use super::rules::Rules;
+use super::slot::{Dirty, Slot, State, Timer, Why};
+use super::throttle::Throttle;
+use crate::trigger::Trigger;
 
 /// After this many normal keys in a row a waiting low one goes first, so that it never starves.
 const NORMAL_IN_A_ROW: u32 = 8;
 
-/// So many times in a row events may cut short the backoff of a failing key. Then one backoff is
-/// served to its end, whatever happens: a key that fails and is chatty still slows down.
-const EARLY_RETRIES: u32 = 5;
+/// An empty queue gives back the memory of more keys than this.
+const KEPT_SLOTS: usize = 1024;
 
 /// Which keys go first among those that are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,186 +47,191 @@ pub struct Item<T> {
     pub triggers: Vec<Trigger>,
     /// How many backoffs in a row this key has served.
     pub failures: u32,
-}
-
-/// A time at which a key becomes ready by itself.
-#[derive(Debug, Clone)]
-struct Timer {
-    due: Duration,
-    trigger: Option<Trigger>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// Known only for its failure count.
-    Idle,
-    Ready {
-        priority: Priority,
-        place: u64,
-    },
-    Waiting {
-        timer: Timer,
-        place: u64,
-    },
-    Running {
-        dirty: Option<Priority>,
-        timer: Option<Timer>,
-    },
-}
-
-#[derive(Debug)]
-struct Slot {
-    state: State,
-    triggers: Vec<Trigger>,
-    failures: u32,
-    /// Backoffs cut short by an event since one was last served.
-    early: u32,
-}
-
-impl Slot {
-    /// Whether an event may take the place of this timer; it uses up one of the early retries if
-    /// the timer is a backoff.
-    fn gives_way(&mut self, is_backoff: bool) -> bool {
-        if !is_backoff {
-            return true;
-        }
-        let allowed = self.early < EARLY_RETRIES;
-        self.early += u32::from(allowed);
-        allowed
-    }
+    /// How long it was ready before it was handed out.
+    pub waited: Duration,
 }
 
 /// One entry per key; every operation is `O(log n)` and deterministic.
 #[derive(Debug)]
 pub struct Machine<T> {
-    slots: BTreeMap<T, Slot>,
-    low: BTreeMap<u64, T>,
-    normal: BTreeMap<u64, T>,
-    waiting: BTreeSet<(Duration, u64, T)>,
-    places: u64,
+    rules: Rules<T>,
+    /// Where the slot of a key is.
+    index: BTreeMap<T, usize>,
+    slots: Slab<Slot<T>>,
+    low: Line<usize>,
+    normal: Line<usize>,
+    waiting: BTreeMap<(Duration, Place), usize>,
+    throttle: Option<Throttle>,
+    places: Place,
     normal_in_a_row: u32,
     running: usize,
+    adds: u64,
     paused: bool,
     closed: bool,
 }
 
-impl<T: Ord + Clone> Default for Machine<T> {
-    fn default() -> Self {
+impl<T: Ord + Clone> Machine<T> {
+    /// An empty queue with these rules; the backoff among them is the caller's business.
+    #[must_use]
+    pub fn new(rules: Rules<T>) -> Self {
         Self {
-            slots: BTreeMap::new(),
-            low: BTreeMap::new(),
-            normal: BTreeMap::new(),
-            waiting: BTreeSet::new(),
+            throttle: rules.rate.map(Throttle::new),
+            rules,
+            index: BTreeMap::new(),
+            slots: Slab::new(),
+            low: Line::new(),
+            normal: Line::new(),
+            waiting: BTreeMap::new(),
             places: 0,
             normal_in_a_row: 0,
             running: 0,
+            adds: 0,
             paused: false,
             closed: false,
         }
     }
-}
 
-impl<T: Ord + Clone> Machine<T> {
-    /// Makes a key ready now. A waiting key's timer is consumed, except that of a failing key whose
-    /// backoff was cut short five times already: that one is served to its end, and the trigger is
-    /// told then. A running key runs once more after `done`; a ready key keeps its place unless its
-    /// priority rises. Ignored after [`Self::close`].
+    /// Makes a key ready now, or as soon as it is quiet if the rules say so. A waiting key's timer
+    /// is consumed, except that of a failing key whose backoff was cut short five times already:
+    /// that one is served to its end, and the trigger is told then. A running key runs once more
+    /// after `done`; a ready key keeps its place unless its priority rises. Ignored after
+    /// [`Self::close`].
     pub fn add(&mut self, key: &T, trigger: Trigger, priority: Priority, now: Duration) {
         self.release(now);
         if self.closed {
             return;
         }
-        let place = self.next_place();
-        let slot = Self::slot(&mut self.slots, key);
-        remember(&mut slot.triggers, trigger);
+        let debounce = self.rules.debounce.filter(|_| trigger.is_news());
+        let id = self.slot(key);
+        let slot = &mut self.slots[id];
+        slot.remember(trigger);
+        let mut before = None;
         match &mut slot.state {
             State::Running { dirty, .. } => {
-                *dirty = Some(dirty.map_or(priority, |old| old.max(priority)));
+                *dirty = Some(match (dirty.take(), debounce) {
+                    (Some(Dirty::AtOnce(old)), _) => Dirty::AtOnce(old.max(priority)),
+                    (Some(Dirty::WhenQuiet(timer)), Some(debounce)) => {
+                        Dirty::WhenQuiet(Timer::quiet(debounce, priority, Some(&timer), now))
+                    }
+                    (None, Some(debounce)) => {
+                        Dirty::WhenQuiet(Timer::quiet(debounce, priority, None, now))
+                    }
+                    (Some(Dirty::WhenQuiet(timer)), None) => {
+                        Dirty::AtOnce(priority.max(timer.priority()))
+                    }
+                    (None, None) => Dirty::AtOnce(priority),
+                });
                 return;
             }
             State::Ready { priority: old, .. } if *old >= priority => return,
-            State::Ready { place, .. } => {
-                self.low.remove(place);
+            State::Ready { place, since, .. } => {
+                let (place, since) = (*place, *since);
+                self.low.leave(&(self.rules.lane)(key), place);
+                return self.line_up(id, priority, since);
             }
             State::Waiting { timer, place } => {
-                let (due, place, is_backoff) = (timer.due, *place, timer.trigger.is_none());
+                let (at, is_backoff) = ((timer.due, *place), matches!(timer.why, Why::Backoff));
+                let timer = timer.clone();
                 if !slot.gives_way(is_backoff) {
                     return;
                 }
-                self.waiting.remove(&(due, place, key.clone()));
+                self.waiting.remove(&at);
+                before = Some(timer);
             }
             State::Idle => {}
         }
-        slot.state = State::Ready { priority, place };
-        self.line(priority).insert(place, key.clone());
+        match debounce {
+            Some(debounce) => {
+                self.wait(id, Timer::quiet(debounce, priority, before.as_ref(), now));
+                self.release(now);
+            }
+            None => {
+                let held = before.filter(|timer| matches!(timer.why, Why::Quiet { .. }));
+                let priority = held.map_or(priority, |timer| timer.priority().max(priority));
+                self.make_ready(id, priority, now);
+            }
+        }
     }
 
     /// Makes a key ready at `due`, or earlier on `add`. Of two timers the earlier wins; a key that
     /// is ready already ignores it. Ignored after [`Self::close`].
     pub fn add_at(&mut self, key: &T, trigger: Trigger, due: Duration, now: Duration) {
-        self.schedule(key, Timer { due, trigger: Some(trigger) }, now);
+        self.schedule(key, Timer { due, why: Why::Asked(trigger) }, now);
     }
 
     /// Makes a failed key ready after `delay`. The failure counts once the delay has been served:
     /// an event that consumes it leaves [`Self::failures`] as it was.
     pub fn add_failed(&mut self, key: &T, delay: Duration, now: Duration) {
-        self.schedule(key, Timer { due: now.saturating_add(delay), trigger: None }, now);
+        self.schedule(key, Timer { due: now.saturating_add(delay), why: Why::Backoff }, now);
     }
 
-    /// The next ready key, now running; `None` when there is none or the queue is paused.
+    /// The next ready key, now running; `None` when there is none, the queue is paused, or its
+    /// rate is used up.
     pub fn take(&mut self, now: Duration) -> Option<Item<T>> {
         self.release(now);
-        if self.paused {
+        if self.paused || self.ready() == 0 {
+            return None;
+        }
+        if self.throttle.as_mut().is_some_and(|throttle| !throttle.take(now)) {
             return None;
         }
         let from_low = self.normal.is_empty()
             || (self.normal_in_a_row >= NORMAL_IN_A_ROW && !self.low.is_empty());
-        let (_, key) = if from_low { self.low.pop_first()? } else { self.normal.pop_first()? };
+        let last = self.next_place();
+        let id = if from_low { self.low.pop(last)? } else { self.normal.pop(last)? };
         self.normal_in_a_row = if from_low { 0 } else { self.normal_in_a_row.saturating_add(1) };
-        let slot = Self::slot(&mut self.slots, &key);
-        slot.state = State::Running { dirty: None, timer: None };
-        let item =
-            Item { triggers: std::mem::take(&mut slot.triggers), failures: slot.failures, key };
+        let slot = &mut self.slots[id];
+        let running = State::Running { dirty: None, timer: None, since: now };
+        let waited = match std::mem::replace(&mut slot.state, running) {
+            State::Ready { since, .. } => now.saturating_sub(since),
+            _ => Duration::ZERO,
+        };
+        let triggers = std::mem::take(&mut slot.triggers);
         self.running += 1;
-        Some(item)
+        Some(Item { key: slot.key.clone(), triggers, failures: slot.failures, waited })
     }
 
     /// The worker has finished with a key: it goes to the back of the line if it was added
-    /// meanwhile, waits if it was given a time, and is idle otherwise. Ignored for other keys.
-    pub fn done(&mut self, key: &T, now: Duration) {
+    /// meanwhile, waits if it was given a time, and is idle otherwise. Returns how long it ran;
+    /// nothing happens to a key that does not run.
+    pub fn done(&mut self, key: &T, now: Duration) -> Option<Duration> {
         self.release(now);
-        let place = self.next_place();
-        let Some(slot) = self.slots.get_mut(key) else { return };
-        let State::Running { dirty, timer } = &mut slot.state else { return };
-        let (mut dirty, timer) = (dirty.take(), timer.take());
+        let id = *self.index.get(key)?;
+        let slot = &mut self.slots[id];
+        let State::Running { dirty, timer, since } = &mut slot.state else { return None };
+        let (mut dirty, timer) = (dirty.take(), timer.take().filter(|_| !self.closed));
+        let ran = now.saturating_sub(*since);
         self.running -= 1;
-        let backoff = timer.as_ref().filter(|timer| timer.trigger.is_none() && !self.closed);
-        if dirty.is_some() && backoff.is_some() && !slot.gives_way(true) {
+        slot.state = State::Idle;
+        let is_backoff = timer.as_ref().is_some_and(|timer| matches!(timer.why, Why::Backoff));
+        if dirty.is_some() && is_backoff && !slot.gives_way(true) {
             dirty = None;
         }
         match (dirty, timer) {
-            (Some(priority), _) => {
-                slot.state = State::Ready { priority, place };
-                self.line(priority).insert(place, key.clone());
+            (Some(Dirty::AtOnce(priority)), _) => self.make_ready(id, priority, now),
+            (Some(Dirty::WhenQuiet(quiet)), _) if self.closed => {
+                self.make_ready(id, quiet.priority(), now);
             }
-            (None, Some(timer)) if !self.closed => {
-                self.waiting.insert((timer.due, place, key.clone()));
-                slot.state = State::Waiting { timer, place };
-                self.release(now);
+            (Some(Dirty::WhenQuiet(mut quiet)), timer) => {
+                if let Some(timer) = timer {
+                    quiet.no_later_than(timer.due);
+                }
+                self.wait(id, quiet);
             }
-            (None, _) => {
-                slot.state = State::Idle;
-                self.drop_if_idle(key);
-            }
+            (None, Some(timer)) => self.wait(id, timer),
+            (None, None) => self.drop_if_blank(id),
         }
+        self.release(now);
+        Some(ran)
     }
 
     /// The key is well again: its failure count is zero. A pending timer stays.
     pub fn forget(&mut self, key: &T) {
-        if let Some(slot) = self.slots.get_mut(key) {
+        if let Some(&id) = self.index.get(key) {
+            let slot = &mut self.slots[id];
             (slot.failures, slot.early) = (0, 0);
+            self.drop_if_blank(id);
         }
-        self.drop_if_idle(key);
     }
 
     /// While paused, keys are taken in and none is handed out.
@@ -230,23 +239,28 @@ impl<T: Ord + Clone> Machine<T> {
         self.paused = paused;
     }
 
-    /// No more intake: timers are dropped, ready and dirty keys are still handed out.
+    /// No more intake: timers are dropped; keys that are ready or dirty, or wait for quiet, are
+    /// still handed out.
     pub fn close(&mut self) {
         self.closed = true;
-        for (_, _, key) in std::mem::take(&mut self.waiting) {
-            self.slots.remove(&key);
+        for ((due, _), id) in std::mem::take(&mut self.waiting) {
+            match &self.slots[id].state {
+                State::Waiting {
+                    timer: Timer { why: Why::Quiet { priority, .. }, .. }, ..
+                } => {
+                    self.make_ready(id, *priority, due);
+                }
+                _ => self.drop_slot(id),
+            }
         }
     }
 
     /// Drops what is ready or dirty; running keys are left to finish.
     pub fn clear(&mut self) {
-        for key in std::mem::take(&mut self.low).into_values() {
-            self.slots.remove(&key);
+        for id in self.low.drain().chain(self.normal.drain()) {
+            self.drop_slot(id);
         }
-        for key in std::mem::take(&mut self.normal).into_values() {
-            self.slots.remove(&key);
-        }
-        for slot in self.slots.values_mut() {
+        for (_, slot) in &mut self.slots {
             if let State::Running { dirty, .. } = &mut slot.state {
                 *dirty = None;
             }
@@ -257,6 +271,12 @@ impl<T: Ord + Clone> Machine<T> {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// Whether the queue is closed and nothing will be handed out any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.closed && (self.paused || self.ready() == 0)
     }
 
     /// How many keys are ready, as of the last call that was given a time.
@@ -277,16 +297,34 @@ impl<T: Ord + Clone> Machine<T> {
         self.running
     }
 
-    /// When the next waiting key becomes ready.
+    /// How often a key became ready, all keys together.
+    #[must_use]
+    pub fn adds(&self) -> u64 {
+        self.adds
+    }
+
+    /// For how long each running key has been with its worker.
+    pub fn unfinished(&self, now: Duration) -> impl Iterator<Item = Duration> {
+        self.slots.iter().filter_map(move |(_, slot)| match slot.state {
+            State::Running { since, .. } => Some(now.saturating_sub(since)),
+            _ => None,
+        })
+    }
+
+    /// When [`Self::take`] may give something that it does not give now: a waiting key becomes
+    /// ready, or the rate allows the next one.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {
-        self.waiting.first().map(|(due, _, _)| *due)
+        let timer = self.waiting.first_key_value().map(|((due, _), _)| *due);
+        let held = !self.paused && self.ready() > 0;
+        let turn = self.throttle.as_ref().filter(|_| held).map(Throttle::free_at);
+        timer.into_iter().chain(turn).min()
     }
 
     /// How many backoffs in a row a key has served; 0 for an unknown one.
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {
-        self.slots.get(key).map_or(0, |slot| slot.failures)
+        self.index.get(key).map_or(0, |id| self.slots[*id].failures)
     }
 
     fn schedule(&mut self, key: &T, timer: Timer, now: Duration) {
@@ -294,9 +332,8 @@ impl<T: Ord + Clone> Machine<T> {
         if self.closed {
             return;
         }
-        let place = self.next_place();
-        let slot = Self::slot(&mut self.slots, key);
-        match &mut slot.state {
+        let id = self.slot(key);
+        match &mut self.slots[id].state {
             State::Ready { .. } => return,
             State::Running { timer: old, .. } => {
                 if old.as_ref().is_none_or(|old| timer.due < old.due) {
@@ -306,67 +343,83 @@ impl<T: Ord + Clone> Machine<T> {
             }
             State::Waiting { timer: old, .. } if old.due <= timer.due => return,
             State::Waiting { timer: old, place } => {
-                self.waiting.remove(&(old.due, *place, key.clone()));
+                self.waiting.remove(&(old.due, *place));
             }
             State::Idle => {}
         }
-        self.waiting.insert((timer.due, place, key.clone()));
-        slot.state = State::Waiting { timer, place };
+        self.wait(id, timer);
         self.release(now);
     }
 
-    /// Moves every key whose time has come to the back of the normal line, earliest first.
+    /// Moves every key whose time has come to the back of its line, earliest first.
     fn release(&mut self, now: Duration) {
-        while self.waiting.first().is_some_and(|(due, _, _)| *due <= now) {
-            let Some((_, _, key)) = self.waiting.pop_first() else { return };
-            let place = self.next_place();
-            let slot = Self::slot(&mut self.slots, &key);
-            let ready = State::Ready { priority: Priority::Normal, place };
-            if let State::Waiting { timer, .. } = std::mem::replace(&mut slot.state, ready) {
-                let trigger = timer.trigger.unwrap_or_else(|| {
-                    slot.failures = slot.failures.saturating_add(1);
-                    slot.early = 0;
-                    Trigger::Retry { attempt: slot.failures }
-                });
-                remember(&mut slot.triggers, trigger);
+        while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
+            let ((due, _), id) = first.remove_entry();
+            let slot = &mut self.slots[id];
+            let mut priority = Priority::Normal;
+            if let State::Waiting { timer, .. } = std::mem::replace(&mut slot.state, State::Idle) {
+                match timer.why {
+                    Why::Asked(trigger) => slot.remember(trigger),
+                    Why::Quiet { priority: waited, .. } => priority = waited,
+                    Why::Backoff => {
+                        slot.failures = slot.failures.saturating_add(1);
+                        slot.early = 0;
+                        slot.remember(Trigger::Retry { attempt: slot.failures });
+                    }
+                }
             }
-            self.normal.insert(place, key);
+            self.make_ready(id, priority, due);
         }
     }
 
-    fn slot<'a>(slots: &'a mut BTreeMap<T, Slot>, key: &T) -> &'a mut Slot {
-        slots.entry(key.clone()).or_insert_with(|| Slot {
-            state: State::Idle,
-            triggers: Vec::new(),
-            failures: 0,
-            early: 0,
-        })
+    fn wait(&mut self, id: usize, timer: Timer) {
+        let place = self.next_place();
+        self.waiting.insert((timer.due, place), id);
+        self.slots[id].state = State::Waiting { timer, place };
     }
 
-    fn drop_if_idle(&mut self, key: &T) {
-        let gone = |slot: &Slot| {
-            matches!(slot.state, State::Idle) && slot.failures == 0 && slot.early == 0
-        };
-        if self.slots.get(key).is_some_and(gone) {
-            self.slots.remove(key);
-        }
+    fn make_ready(&mut self, id: usize, priority: Priority, since: Duration) {
+        self.adds += 1;
+        self.line_up(id, priority, since);
     }
 
-    fn line(&mut self, priority: Priority) -> &mut BTreeMap<u64, T> {
-        match priority {
+    fn line_up(&mut self, id: usize, priority: Priority, since: Duration) {
+        let place = self.next_place();
+        let slot = &mut self.slots[id];
+        slot.state = State::Ready { priority, place, since };
+        let line = match priority {
             Priority::Low => &mut self.low,
             Priority::Normal => &mut self.normal,
+        };
+        line.join((self.rules.lane)(&slot.key), place, id);
+    }
+
+    /// The slot of a key, new if need be.
+    fn slot(&mut self, key: &T) -> usize {
+        if let Some(&id) = self.index.get(key) {
+            return id;
+        }
+        let id = self.slots.insert(Slot::new(key.clone()));
+        self.index.insert(key.clone(), id);
+        id
+    }
+
+    fn drop_if_blank(&mut self, id: usize) {
+        if self.slots[id].is_blank() {
+            self.drop_slot(id);
         }
     }
 
-    fn next_place(&mut self) -> u64 {
+    fn drop_slot(&mut self, id: usize) {
+        let slot = self.slots.remove(id);
+        self.index.remove(&slot.key);
+        if self.slots.is_empty() && self.slots.capacity() > KEPT_SLOTS {
+            self.slots = Slab::new();
+        }
+    }
+
+    fn next_place(&mut self) -> Place {
         self.places += 1;
         self.places
-    }
-}
-
-fn remember(triggers: &mut Vec<Trigger>, trigger: Trigger) {
-    if triggers.len() < MOST_TRIGGERS && !triggers.contains(&trigger) {
-        triggers.push(trigger);
     }
 }

@@ -22,11 +22,15 @@
 //! ```
 
 mod backoff;
+mod line;
 mod machine;
 #[cfg(test)]
 mod model;
+mod rules;
+mod slot;
 #[cfg(test)]
 mod tests;
+mod throttle;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +42,7 @@ use tokio::time::Instant;
 
 pub use backoff::Backoff;
 pub use machine::{Item, Machine, Priority};
+pub use rules::{Debounce, Lane, Rate, Rules};
 
 use crate::trigger::Trigger;
 
@@ -70,13 +75,19 @@ impl<T: Ord + Clone> Queue<T> {
     /// A queue whose failing keys wait as `backoff` says.
     #[must_use]
     pub fn with_backoff(env: Env, backoff: Backoff) -> Self {
+        Self::with_rules(env, Rules { backoff, ..Rules::default() })
+    }
+
+    /// A queue with rules of its own: lanes that take turns, a debounce, a rate.
+    #[must_use]
+    pub fn with_rules(env: Env, rules: Rules<T>) -> Self {
         let origin = env.instant();
         Self {
             shared: Arc::new(Shared {
                 env,
                 origin,
-                backoff,
-                machine: Mutex::default(),
+                backoff: rules.backoff,
+                machine: Mutex::new(Machine::new(rules)),
                 work: Notify::new(),
                 drained: Notify::new(),
             }),
@@ -97,7 +108,7 @@ impl<T: Ord + Clone> Queue<T> {
                     }
                     return Some(item);
                 }
-                if machine.is_closed() {
+                if machine.is_over() {
                     return None;
                 }
                 machine.next_due()
@@ -131,7 +142,8 @@ impl<T: Ord + Clone> Queue<T> {
         }
     }
 
-    /// Makes a key ready now, for this reason; see [`Machine::add`].
+    /// Makes a key ready now, for this reason; see [`Machine::add`]. With a debounce it waits until
+    /// it is quiet.
     #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
     pub fn add(&self, key: T, trigger: Trigger) {
         self.change(|machine, now| machine.add(&key, trigger, Priority::Normal, now));
@@ -208,7 +220,8 @@ impl<T: Ord + Clone> Queue<T> {
         self.change(|machine, _| machine.pause(false));
     }
 
-    /// Stops the intake and drops all timers; keys that are ready are still handed out.
+    /// Stops the intake and drops all timers; keys that are ready, or wait for quiet, are still
+    /// handed out.
     pub fn shut_down(&self) {
         self.close(Machine::close);
     }

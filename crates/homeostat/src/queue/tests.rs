@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Backoff, Item, Queue};
+use super::{Backoff, Debounce, Item, Queue, Rate, Rules};
 use crate::Env;
 use crate::trigger::Trigger;
 
@@ -221,4 +221,109 @@ async fn a_key_that_waits_for_ever_harms_no_other() {
     assert_eq!(get(&queue).await.key, "soon");
     let waiting = env.timeout(Duration::from_secs(3600), queue.get()).await;
     assert!(waiting.is_err(), "{waiting:?}");
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn by_first_letter(key: &&'static str) -> super::Lane {
+    Some(key[..1].into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_take_turns_however_many_keys_they_have() {
+    let rules = Rules { lane: by_first_letter, ..Rules::default() };
+    let queue = Queue::with_rules(env(), rules);
+    for key in ["a1", "a2", "a3", "a4", "b1", "b2", "c1"] {
+        queue.add(key, source("event"));
+    }
+    let mut order = Vec::new();
+    while !queue.is_empty() {
+        order.push(get(&queue).await.key);
+    }
+    assert_eq!(order, ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_events_is_one_run_when_it_is_quiet() {
+    let env = env();
+    let debounce = Debounce { quiet: seconds(2), at_most: seconds(10) };
+    let queue =
+        Queue::with_rules(env.clone(), Rules { debounce: Some(debounce), ..Rules::default() });
+    let start = env.instant();
+    for second in 0..4 {
+        queue.add("a", source(&second.to_string()));
+        env.sleep(seconds(1)).await;
+    }
+    let item = get(&queue).await;
+    assert_eq!((item.triggers.len(), (env.instant() - start).as_secs()), (4, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_never_quiet_runs_all_the_same() {
+    let env = env();
+    let debounce = Debounce { quiet: seconds(2), at_most: seconds(10) };
+    let queue =
+        Queue::with_rules(env.clone(), Rules { debounce: Some(debounce), ..Rules::default() });
+    let start = env.instant();
+    let mut runs = Vec::new();
+    while runs.len() < 3 {
+        queue.add("a", source("event"));
+        if let Ok(Some(item)) = env.timeout(seconds(1), queue.get()).await {
+            runs.push((env.instant() - start).as_secs());
+            queue.done(&item.key);
+        }
+    }
+    assert!(runs.windows(2).all(|pair| (10..=11).contains(&(pair[1] - pair[0]))), "{runs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_debounce_holds_back_neither_timers_nor_requeues_nor_the_end() {
+    let env = env();
+    let debounce = Debounce { quiet: seconds(60), at_most: seconds(600) };
+    let queue =
+        Queue::with_rules(env.clone(), Rules { debounce: Some(debounce), ..Rules::default() });
+    let start = env.instant();
+    queue.add_after("a", seconds(5));
+    queue.add("a", source("event"));
+    assert_eq!(get(&queue).await.triggers, [source("event")], "not later than its timer");
+    assert_eq!(env.instant() - start, seconds(5));
+    queue.add("a", source("during"));
+    queue.add("a", Trigger::Requeued);
+    queue.done(&"a");
+    assert_eq!(get(&queue).await.triggers, [source("during"), Trigger::Requeued]);
+    assert_eq!(env.instant() - start, seconds(5));
+    queue.done(&"a");
+    queue.add("a", source("last"));
+    queue.shut_down();
+    assert_eq!(get(&queue).await.triggers, [source("last")]);
+    assert_eq!(queue.get().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_spreads_keys_out_after_a_burst() {
+    let env = env();
+    let rate = Rate { every: seconds(10), burst: 3 };
+    let queue = Queue::with_rules(env.clone(), Rules { rate: Some(rate), ..Rules::default() });
+    let start = env.instant();
+    for key in ["a", "b", "c", "d", "e"] {
+        queue.add(key, Trigger::Initial);
+    }
+    queue.shut_down();
+    let mut times = Vec::new();
+    while let Some(item) = queue.get().await {
+        times.push((env.instant() - start).as_secs());
+        queue.done(&item.key);
+    }
+    assert_eq!(times, [0, 0, 0, 10, 20]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_says_how_long_it_was_ready() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add_after("a", seconds(3));
+    env.sleep(seconds(7)).await;
+    assert_eq!(get(&queue).await.waited, seconds(4));
 }

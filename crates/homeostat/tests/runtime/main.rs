@@ -19,3 +19,4 @@ mod sets;
 mod sources;
 mod status;
 mod trouble;
+mod wakeups;

@@ -1,0 +1,137 @@
+//! What the queue knows of one key, and when it becomes ready by itself.
+
+use std::time::Duration;
+
+use super::line::Place;
+use super::machine::Priority;
+use super::rules::Debounce;
+use crate::trigger::Trigger;
+
+/// How many different reasons are remembered per key; later ones are dropped (the key runs anyway).
+const MOST_TRIGGERS: usize = 32;
+
+/// So many times in a row events may cut short the backoff of a failing key. Then one backoff is
+/// served to its end, whatever happens: a key that fails and is chatty still slows down.
+const EARLY_RETRIES: u32 = 5;
+
+/// A time at which a key becomes ready by itself.
+#[derive(Debug, Clone)]
+pub(super) struct Timer {
+    pub(super) due: Duration,
+    pub(super) why: Why,
+}
+
+/// What a key waits for.
+#[derive(Debug, Clone)]
+pub(super) enum Why {
+    /// A time that somebody asked for.
+    Asked(Trigger),
+    /// The end of a backoff.
+    Backoff,
+    /// That nothing happens to it any more, but no longer than until `latest`.
+    Quiet { latest: Duration, priority: Priority },
+}
+
+impl Timer {
+    /// The wait for quiet after an event at `now`; never longer than what the key waited for before.
+    pub(super) fn quiet(
+        debounce: Debounce,
+        priority: Priority,
+        before: Option<&Self>,
+        now: Duration,
+    ) -> Self {
+        let latest = now.saturating_add(debounce.at_most);
+        let (latest, priority) = match before {
+            None => (latest, priority),
+            Some(Self { why: Why::Quiet { latest, priority: old }, .. }) => {
+                (*latest, priority.max(*old))
+            }
+            Some(timer) => (latest.min(timer.due), priority),
+        };
+        let due = now.saturating_add(debounce.quiet).min(latest);
+        Self { due, why: Why::Quiet { latest, priority } }
+    }
+
+    /// Ends a wait for quiet at `due` at the latest.
+    pub(super) fn no_later_than(&mut self, due: Duration) {
+        self.due = self.due.min(due);
+        if let Why::Quiet { latest, .. } = &mut self.why {
+            *latest = (*latest).min(due);
+        }
+    }
+
+    /// With which priority the key becomes ready when it is due.
+    pub(super) fn priority(&self) -> Priority {
+        match self.why {
+            Why::Quiet { priority, .. } => priority,
+            Why::Asked(_) | Why::Backoff => Priority::Normal,
+        }
+    }
+}
+
+/// Whether a running key must run once more.
+#[derive(Debug, Clone)]
+pub(super) enum Dirty {
+    /// As soon as it is done.
+    AtOnce(Priority),
+    /// When it is quiet; the timer is one for quiet.
+    WhenQuiet(Timer),
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    /// Known only for its failure count.
+    Idle,
+    Ready {
+        priority: Priority,
+        place: Place,
+        since: Duration,
+    },
+    Waiting {
+        timer: Timer,
+        place: Place,
+    },
+    Running {
+        dirty: Option<Dirty>,
+        timer: Option<Timer>,
+        since: Duration,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Slot<T> {
+    pub(super) key: T,
+    pub(super) state: State,
+    pub(super) triggers: Vec<Trigger>,
+    pub(super) failures: u32,
+    /// Backoffs cut short by an event since one was last served.
+    pub(super) early: u32,
+}
+
+impl<T> Slot<T> {
+    pub(super) fn new(key: T) -> Self {
+        Self { key, state: State::Idle, triggers: Vec::new(), failures: 0, early: 0 }
+    }
+
+    /// Whether an event may take the place of this timer; it uses up one of the early retries if
+    /// the timer is a backoff.
+    pub(super) fn gives_way(&mut self, is_backoff: bool) -> bool {
+        if !is_backoff {
+            return true;
+        }
+        let allowed = self.early < EARLY_RETRIES;
+        self.early += u32::from(allowed);
+        allowed
+    }
+
+    /// Whether nothing would be lost with it.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self.state, State::Idle) && self.failures == 0 && self.early == 0
+    }
+
+    pub(super) fn remember(&mut self, trigger: Trigger) {
+        if self.triggers.len() < MOST_TRIGGERS && !self.triggers.contains(&trigger) {
+            self.triggers.push(trigger);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Wake-ups from outside the API, maps that fail, filters on other kinds, several controllers of
+//! one kind, bursts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use homeostat::controller::Source;
+use homeostat::kube::ResourceExt;
+use homeostat::queue::Rate;
+use homeostat::{Controller, Error, Key, Predicate, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+use crate::cluster::{config, idle, on_cluster, secret, triggers};
+
+#[test]
+fn a_channel_wakes_the_keys_it_names_and_strangers_do_no_harm() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let (keys, inbox) = tokio::sync::mpsc::channel(4);
+        let controller = Controller::new(idle::<ConfigMap>);
+        let source = Source::channel("orders", inbox);
+        let running = cluster.start(controller.watches_source(source)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
+        for name in ["stranger", "b"] {
+            keys.send(Key::namespaced(&*cluster.namespace, name)).await.unwrap();
+        }
+        let records = cluster.runs(&journal, 3).await;
+        assert_eq!((&*records[2].key.name, &*triggers(&records[2])), ("b", "source orders"));
+        drop(keys);
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        cluster.runs(&journal, 4).await;
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_clock_wakes_every_object_again_and_again() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let controller = Controller::new(idle::<ConfigMap>).concurrency(1);
+        let clock = Source::every("clock", Duration::from_secs(2));
+        let running = cluster.start(controller.watches_source(clock)).await;
+        let records = cluster.runs(&running.journal(), 6).await;
+        let names: Vec<&str> = records.iter().map(|record| &*record.key.name).collect();
+        assert_eq!(names, ["a", "b", "a", "b", "a", "b"]);
+        cluster.assert_apart(records[2].time, records[4].time, Duration::from_secs(2));
+        assert_eq!(triggers(&records[5]), "source clock");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_map_that_fails_or_panics_is_asked_again_until_it_answers() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let map = move |secret: &Secret| -> Result<Vec<Key>> {
+            match counter.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(Error::transient("not now")),
+                1 => panic!("nor now"),
+                _ => Ok(vec![Key::namespaced(secret.namespace().unwrap(), "a")]),
+            }
+        };
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).try_watches(map)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.create(&secret("s", "1")).await;
+        let records = cluster.runs(&journal, 2).await;
+        assert_eq!(triggers(&records[1]), format!("Secret {}/s added", cluster.namespace));
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn filters_of_other_kinds_see_the_object_before_and_after() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        cluster.create(&secret("s", "1")).await;
+        // Leaving counts: a filter that looked at the new object only would miss it.
+        let lit = |secret: Option<&Secret>| secret.is_some_and(|s| s.labels().contains_key("lit"));
+        let switched = Predicate::typed(move |old, new| lit(old) != lit(new));
+        let to_a = |secret: &Secret| vec![Key::namespaced(secret.namespace().unwrap(), "a")];
+        let controller = Controller::new(idle::<ConfigMap>);
+        let running = cluster.start(controller.watches_when(switched, to_a)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let patch = async |labels| {
+            cluster.patch::<Secret>("s", json!({ "metadata": { "labels": labels } })).await;
+        };
+        patch(json!({ "other": "x" })).await;
+        patch(json!({ "lit": "yes" })).await;
+        cluster.runs(&journal, 2).await;
+        patch(json!({ "other": "y" })).await;
+        patch(json!({ "lit": null })).await;
+        cluster.runs(&journal, 3).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 3);
+    });
+}
+
+#[test]
+fn a_view_of_the_object_that_stays_the_same_wakes_nobody() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let value = |config: &ConfigMap| config.data.clone();
+        let controller = Controller::new(idle::<ConfigMap>).filter(Predicate::changed(value));
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.patch::<ConfigMap>("a", json!({ "metadata": { "labels": { "x": "y" } } })).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, 2).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 2, "{journal}");
+        assert!(triggers(&records[1]).ends_with("updated"));
+    });
+}
+
+#[test]
+fn two_controllers_of_one_kind_share_a_cache_and_both_see_everything() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let one = Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace);
+        let two = Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace).named("auditor");
+        let running = cluster.start_manager(cluster.manager().with(one).with(two)).await;
+        assert_eq!(running.caches().informers().len(), 1);
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, 4).await;
+        for name in ["configmap", "auditor"] {
+            assert_eq!(records.iter().filter(|r| &*r.controller == name).count(), 2, "{journal}");
+        }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_burst_of_changes_is_one_reconcile_with_a_debounce() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "0")).await;
+        let controller = Controller::new(idle::<ConfigMap>);
+        let (quiet, at_most) = (Duration::from_secs(2), Duration::from_secs(20));
+        let running = cluster.start(controller.debounce(quiet, at_most)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let mut last = cluster.env.now();
+        for value in ["1", "2", "3"] {
+            last = cluster.env.now();
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
+        }
+        let records = cluster.runs(&journal, 2).await;
+        cluster.assert_apart(last, records[1].time, quiet);
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 2);
+    });
+}
+
+#[test]
+fn a_rate_spreads_reconciles_out() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let rate = Rate { every: Duration::from_secs(2), burst: 1 };
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).rate(rate)).await;
+        let records = cluster.runs(&running.journal(), 3).await;
+        for pair in records.windows(2) {
+            cluster.assert_apart(pair[0].time, pair[1].time, rate.every);
+        }
+    });
+}
