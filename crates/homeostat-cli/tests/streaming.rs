@@ -41,6 +41,16 @@ spec:
   volumes: [{name: work, emptyDir: {}}]
 ";
 
+const LISTENER: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: listener}
+spec:
+  containers:
+  - {name: one, image: busybox, command: [sh, -c, 'cat; echo bye'], stdin: true, stdinOnce: true}
+  restartPolicy: Never
+";
+
 /// Runs a test once per kubectl and carrier; WebSockets are what kubectl tries first.
 fn with_every_kubectl(test: impl Fn(&Up, &dyn Fn(&[&str]) -> Command)) {
     for kubectl in kubectls() {
@@ -237,5 +247,57 @@ fn exec_in_a_terminal_is_a_terminal() {
         terminal.type_in("\u{3}");
         terminal.shows("interrupted\r\n");
         assert_eq!(terminal.kubectl.0.wait().unwrap().code(), Some(5));
+    });
+}
+
+/// Types a line, ends the input, and reads what is said until kubectl ends.
+fn converse(mut command: Command) -> String {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut talking = Running(command.spawn().unwrap());
+    talking.0.stdin.take().unwrap().write_all(b"typed\n").unwrap();
+    let mut said = String::new();
+    talking.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(talking.0.wait().unwrap().success(), "{said}");
+    said
+}
+
+#[test]
+fn attach_types_into_a_container_that_listens() {
+    with_every_kubectl(|up, kubectl| {
+        up.apply(LISTENER);
+        up.wait_for("pod/listener", ".status.phase", "Running");
+        assert_eq!(converse(kubectl(&["attach", "-i", "-q", "listener"])), "typed\nbye\n");
+        // Its one input has ended, and so has the container.
+        up.wait_for("pod/listener", ".status.phase", "Succeeded");
+        assert_eq!(up.kubectl(&["logs", "listener"]), "typed\nbye\n");
+    });
+}
+
+#[test]
+fn run_talks_to_the_container_that_it_made() {
+    with_every_kubectl(|_, kubectl| {
+        let talk = ["run", "talk", "-i", "--rm", "--quiet", "--restart=Never", "--image=busybox"];
+        let arguments = [&talk[..], &["--", "sh", "-c", "cat; echo bye"]].concat();
+        let said = converse(kubectl(&arguments));
+        assert!(said.starts_with("typed\nbye\n"), "{said}");
+    });
+}
+
+#[test]
+fn run_in_a_terminal_is_a_terminal() {
+    with_every_kubectl(|_, kubectl| {
+        let talk = ["run", "talk", "-it", "--rm", "--restart=Never", "--image=busybox"];
+        // The size comes once kubectl holds the terminal: only then does what is typed arrive as it is.
+        let script = "stty -echo; until test \"$(stty size)\" = '30 100'; do sleep 0.1; done; \
+                      echo ready; cat; echo left $(tty)";
+        let arguments = [&talk[..], &["--", "sh", "-c", script]].concat();
+        let mut terminal = Terminal::run(kubectl(&arguments));
+        terminal.shows("ready\r\n");
+        terminal.type_in("words\r");
+        terminal.shows("words\r\n");
+        // The end of the input, as a terminal has it.
+        terminal.type_in("\u{4}");
+        terminal.shows("left /dev/pts/");
+        assert!(terminal.kubectl.0.wait().unwrap().success());
     });
 }
