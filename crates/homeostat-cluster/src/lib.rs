@@ -6,6 +6,7 @@
 //! polls, nothing sleeps.
 
 mod claim;
+mod cronjob;
 mod deployment;
 mod endpoints;
 mod fingerprint;
@@ -47,6 +48,7 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(statefulset::controller())
         .with(job::controller())
         .with(job::orphan_controller())
+        .with(cronjob::controller())
         .with(endpoints::controller())
         .with(scheduler::controller())
         .with(nodelifecycle::controller())
