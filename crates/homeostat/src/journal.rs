@@ -1,4 +1,4 @@
-//! The journal: every reconcile with its cause, its writes and what it asked for next.
+//! The journal: every reconcile with its cause, its reads, its writes and what it asked for next.
 //!
 //! A bounded ring in memory plus a live feed. It keeps no file and never slows a reconcile down:
 //! when the ring is full the oldest record goes, and a subscriber that falls behind is told how
@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use crate::context::Change;
+pub use crate::difference::FieldChange;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::outcome::Outcome;
@@ -21,6 +22,8 @@ use crate::trigger::Trigger;
 
 /// How many records a journal keeps unless told otherwise.
 const CAPACITY: usize = 4096;
+/// How many fields of a write are named in its text.
+const SHOWN_FIELDS: usize = 4;
 
 /// One reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +38,36 @@ pub struct Record {
     pub key: Key,
     /// Why it ran.
     pub triggers: Vec<Trigger>,
+    /// What it looked at, in order, each once; at most 64. Not part of the text.
+    pub reads: Vec<Read>,
     /// What it wrote, in order; writes that changed nothing are here too.
     pub writes: Vec<Write>,
     /// How it ended.
     pub result: Ending,
     /// When the key runs again without an event; `None` when only an event wakes it.
     pub next: Option<Timestamp>,
+}
+
+/// One read of a reconcile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The kind that was read.
+    pub kind: Kind,
+    /// The object, or `None` for a list.
+    pub key: Option<Key>,
+    /// Where the answer came from.
+    pub from: ReadFrom,
+    /// How many objects there were.
+    pub found: usize,
+}
+
+/// Where a read was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// By the cache.
+    Cache,
+    /// By the API.
+    Api,
 }
 
 /// One write of a reconcile.
@@ -54,6 +81,9 @@ pub struct Write {
     pub key: Key,
     /// What it changed.
     pub change: Change,
+    /// The fields that differ from what was known of the object before; empty for one that is new
+    /// or gone. The values of a Secret are hidden.
+    pub fields: Vec<FieldChange>,
 }
 
 /// How a reconcile ended.
@@ -136,6 +166,26 @@ impl Default for Journal {
     }
 }
 
+impl Record {
+    /// The whole story in several lines: what woke it, what it read, what it wrote field by field,
+    /// how it ended and when it runs again.
+    #[must_use]
+    pub fn story(&self) -> String {
+        let mut lines = vec![format!("{} {} {}", self.time, self.controller, self.key)];
+        lines.extend(self.triggers.iter().map(|trigger| format!("  because {trigger}")));
+        lines.extend(self.reads.iter().map(|read| format!("  {read}")));
+        for write in &self.writes {
+            let Write { verb, kind, key, change, fields } = write;
+            lines.push(format!("  {verb} {kind} {key} {change}"));
+            lines.extend(fields.iter().map(|field| format!("    {field}")));
+        }
+        lines.push(format!("  {} after {:?}", self.result, self.took));
+        let next = self.next.map_or("on the next event".to_owned(), |next| format!("at {next}"));
+        lines.push(format!("  next {next}"));
+        lines.join("\n")
+    }
+}
+
 /// One line per record, oldest first.
 impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -166,7 +216,29 @@ impl fmt::Display for Record {
 
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} {}", self.verb, self.kind, self.key, self.change)
+        write!(f, "{} {} {} {}", self.verb, self.kind, self.key, self.change)?;
+        for (index, field) in self.fields.iter().take(SHOWN_FIELDS).enumerate() {
+            write!(f, "{}{}", if index == 0 { " (" } else { ", " }, field.path)?;
+        }
+        match self.fields.len() {
+            0 => Ok(()),
+            1..=SHOWN_FIELDS => f.write_str(")"),
+            more => write!(f, " and {} more)", more - SHOWN_FIELDS),
+        }
+    }
+}
+
+/// `get Pod default/web (cache, 1)`, `list Pod (api, 3)`.
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = match self.from {
+            ReadFrom::Cache => "cache",
+            ReadFrom::Api => "api",
+        };
+        match &self.key {
+            Some(key) => write!(f, "get {} {key} ({from}, {})", self.kind, self.found),
+            None => write!(f, "list {} ({from}, {})", self.kind, self.found),
+        }
     }
 }
 
@@ -194,11 +266,13 @@ mod tests {
             controller: Arc::from("at"),
             key: Key::namespaced("default", name),
             triggers: vec![Trigger::Initial, Trigger::Timer],
+            reads: Vec::new(),
             writes: vec![Write {
                 verb: "create",
                 kind: Kind::new("", "v1", "Pod", "pods", true),
                 key: Key::namespaced("default", "x-pod"),
                 change: Change::Created,
+                fields: Vec::new(),
             }],
             result: Ending::Failed("one\n  two".to_owned()),
             next: Some(Timestamp::UNIX_EPOCH),

@@ -37,6 +37,7 @@ pub struct Metrics {
     timeouts: Counters<1>,
     times: Histograms,
     active: Gauges,
+    hot_loops: Counters<1>,
     requests: Counters<2>,
     pub(crate) workers: Gauges,
     pub(crate) depth: Gauges,
@@ -59,6 +60,7 @@ impl Default for Metrics {
             timeouts: Family::default(),
             times,
             active: Family::default(),
+            hot_loops: Family::default(),
             requests: Family::default(),
             workers: Family::default(),
             depth: Family::default(),
@@ -102,6 +104,11 @@ impl Metrics {
             self.workers.clone(),
         );
         all.register(name("active_workers"), "How many workers are busy", self.active.clone());
+        all.register(
+            "homeostat_hot_loops",
+            "Objects found to be reconciled or written without end",
+            self.hot_loops.clone(),
+        );
         all.register(
             "rest_client_requests",
             "Requests of reconciles by method and answer",
@@ -174,6 +181,10 @@ impl Metrics {
 
     pub(crate) fn timed_out(&self, controller: &str) {
         self.timeouts.get_or_create(&of(controller)).inc();
+    }
+
+    pub(crate) fn hot_loop(&self, controller: &str) {
+        self.hot_loops.get_or_create(&of(controller)).inc();
     }
 
     /// A request was answered with `code`, or not at all.

@@ -8,6 +8,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kube::api::{ObjectMeta, Patch, PatchParams};
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ use super::memory::LastApply;
 use super::write::nameless;
 use super::{Applied, Change, Context, owner, request};
 use crate::error::Result;
+use crate::journal::ReadFrom;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 
@@ -40,7 +42,7 @@ impl<K: Object> Context<K> {
         let place = (kind.clone(), key.clone());
         let last = self.memory(|applied| applied.get(&place).cloned());
         let found = self.child::<T>(&kind, &key).await?;
-        if let Some((found, found_digest)) = &found {
+        if let Some(Child { object: found, digest: found_digest, .. }) = &found {
             owner::check(&*primary, &kind, found.meta(), true)?;
             if let Some(last) = &last
                 && last.desired == desired_digest
@@ -58,7 +60,7 @@ impl<K: Object> Context<K> {
         let revision = object.meta().resource_version.clone().unwrap_or_default();
         let change = if answer.created {
             Change::Created
-        } else if let Some((found, _)) = &found {
+        } else if let Some(Child { object: found, .. }) = &found {
             let news = last.as_ref().is_some_and(|last| last.desired != desired_digest);
             change(self.controller(), news, found.meta(), object.meta())
         } else if last.as_ref().is_some_and(|last| last.revision == revision) {
@@ -66,7 +68,8 @@ impl<K: Object> Context<K> {
         } else {
             Change::Changed
         };
-        self.note_write("apply", &kind, &key, change);
+        let before = found.as_ref().map(|child| &child.body);
+        self.note_change("apply", (&kind, &key), change, before, &answer.body);
         self.expect_version(&kind, &key, object.meta());
         let result = serde_json::from_slice(&answer.body).map(intent).map(digest);
         let result = result.map_err(|error| request::undecodable(&kind, &key, error))?;
@@ -82,17 +85,27 @@ impl<K: Object> Context<K> {
         self.run.shared.memories.with(&self.run.key, |memory| work(&mut memory.applied))
     }
 
-    /// The child as it is, with its digest.
-    async fn child<T: Object>(&self, kind: &Kind, key: &Key) -> Result<Option<(Arc<T>, u64)>> {
+    async fn child<T: Object>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {
         if let Some(informer) = self.cache_of(kind, key) {
             self.settle(kind, Some(key)).await?;
-            let Some(entry) = informer.entry(key) else { return Ok(None) };
-            return Ok(Some((entry.decode()?, digest(intent(entry.value()?)))));
+            let entry = informer.entry(key);
+            self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(entry.is_some()));
+            let Some(entry) = entry else { return Ok(None) };
+            let digest = digest(intent(entry.value()?));
+            return Ok(Some(Child { object: entry.decode()?, digest, body: entry.body.clone() }));
         }
         let Some(answer) = self.answer_live(kind, key).await? else { return Ok(None) };
-        let value = answer.decode(kind, key)?;
-        Ok(Some((Arc::new(answer.decode(kind, key)?), digest(intent(value)))))
+        let digest = digest(intent(answer.decode(kind, key)?));
+        let object = Arc::new(answer.decode(kind, key)?);
+        Ok(Some(Child { object, digest, body: answer.body }))
     }
+}
+
+/// A child as it is.
+struct Child<T> {
+    object: Arc<T>,
+    digest: u64,
+    body: Bytes,
 }
 
 /// What an apply did to a child that was there.

@@ -9,6 +9,7 @@ mod apply;
 mod barrier;
 mod finalizer;
 mod memory;
+mod notes;
 mod owner;
 mod read;
 mod request;
@@ -27,7 +28,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use crate::Env;
 use crate::cache::Informer;
 use crate::event::Recorder;
-use crate::journal::Write;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::lease::Fence;
@@ -36,6 +36,7 @@ use crate::trigger::Trigger;
 pub use crate::event::EventType;
 pub(crate) use barrier::settle;
 pub(crate) use memory::{Memories, Memory};
+use notes::Notes;
 pub(crate) use status::Mark;
 
 /// What a write changed.
@@ -101,7 +102,7 @@ struct Run<K> {
     triggers: Vec<Trigger>,
     /// The newest version of the primary that this reconcile knows of.
     primary: Mutex<Arc<K>>,
-    writes: Mutex<Vec<Write>>,
+    notes: Mutex<Notes>,
 }
 
 impl<K: Object> Context<K> {
@@ -111,8 +112,8 @@ impl<K: Object> Context<K> {
         triggers: Vec<Trigger>,
         primary: Arc<K>,
     ) -> Self {
-        let (primary, writes) = (Mutex::new(primary), Mutex::default());
-        Self { run: Arc::new(Run { shared, key, triggers, primary, writes }) }
+        let (primary, notes) = (Mutex::new(primary), Mutex::default());
+        Self { run: Arc::new(Run { shared, key, triggers, primary, notes }) }
     }
 
     /// The time of day.
@@ -173,17 +174,6 @@ impl<K: Object> Context<K> {
     /// The primary as this reconcile last saw or wrote it.
     pub(crate) fn primary(&self) -> Arc<K> {
         self.run.primary.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What was written so far, for the journal.
-    pub(crate) fn take_writes(&self) -> Vec<Write> {
-        std::mem::take(&mut *self.run.writes.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn note_write(&self, verb: &'static str, kind: &Kind, key: &Key, change: Change) {
-        let write = Write { verb, kind: kind.clone(), key: key.clone(), change };
-        tracing::debug!(controller = %self.run.shared.name, key = %self.run.key, %write, "wrote");
-        self.run.writes.lock().unwrap_or_else(PoisonError::into_inner).push(write);
     }
 
     fn set_primary(&self, primary: Arc<K>) {

@@ -9,6 +9,7 @@ use super::request::Answer;
 use super::{Context, request};
 use crate::cache::selector;
 use crate::error::Result;
+use crate::journal::ReadFrom;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 
@@ -29,7 +30,9 @@ impl<K: Object> Context<K> {
         let kind = Kind::of::<T>();
         if let Some(informer) = self.cache_of(&kind, key) {
             self.settle(&kind, Some(key)).await?;
-            return informer.get(key);
+            let found = informer.get(key)?;
+            self.note_read(&kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
+            return Ok(found);
         }
         self.get_live(key).await
     }
@@ -66,7 +69,9 @@ impl<K: Object> Context<K> {
         if let Some(informer) = self.cache(&kind, namespace) {
             let selector = selector::parse(selector)?;
             self.settle(&kind, None).await?;
-            return Ok(informer.select(namespace, &selector));
+            let found = informer.select(namespace, &selector);
+            self.note_read(&kind, None, ReadFrom::Cache, found.len());
+            return Ok(found);
         }
         self.list_live(&kind, namespace, selector).await
     }
@@ -85,7 +90,9 @@ impl<K: Object> Context<K> {
                 |owner: Option<&crate::cache::Owner>| owner.is_some_and(|o| *o.uid == *uid);
             let entries = informer.by_owner(uid).into_iter();
             let ours = entries.filter(|entry| controlled(entry.header.controller()));
-            return ours.map(|entry| entry.decode()).collect();
+            let found: Vec<Arc<T>> = ours.map(|entry| entry.decode()).collect::<Result<_>>()?;
+            self.note_read(&kind, None, ReadFrom::Cache, found.len());
+            return Ok(found);
         }
         let mut all = self.list_live::<T>(&kind, namespace, "").await?;
         all.retain(|object| {
@@ -108,11 +115,13 @@ impl<K: Object> Context<K> {
     /// The same, as it came.
     pub(super) async fn answer_live(&self, kind: &Kind, key: &Key) -> Result<Option<Answer>> {
         let path = request::to(kind, key.namespace.as_deref());
-        match self.send(path.get(&key.name, &GetParams::default())).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(error) if request::is_not_found(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = match self.send(path.get(&key.name, &GetParams::default())).await {
+            Ok(answer) => Some(answer),
+            Err(error) if request::is_not_found(&error) => None,
+            Err(error) => return Err(error),
+        };
+        self.note_read(kind, Some(key), ReadFrom::Api, usize::from(answer.is_some()));
+        Ok(answer)
     }
 
     async fn list_live<T: Object>(
@@ -126,6 +135,7 @@ impl<K: Object> Context<K> {
         let answer = self.send(request::to(kind, namespace).list(&params)).await?;
         let place = Key { namespace: namespace.map(Arc::from), name: Arc::from("(list)") };
         let list: ObjectList<T> = answer.decode(kind, &place)?;
+        self.note_read(kind, None, ReadFrom::Api, list.items.len());
         Ok(list.items.into_iter().map(Arc::new).collect())
     }
 

@@ -121,10 +121,11 @@ impl<K: Object> Context<K> {
         let answer = self.send(request).await?;
         let patched: Arc<T> = Arc::new(answer.decode(&kind, key)?);
         let cached = self.cache_of(&kind, key).and_then(|all| all.entry(key));
-        let cached = cached.map(|entry| entry.header.resource_version.clone());
-        let same = cached.is_some() && cached == patched.meta().resource_version;
+        let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
+        let same = revision.is_some() && revision == patched.meta().resource_version;
         let change = if same { Change::Unchanged } else { Change::Changed };
-        self.note_write(verb, &kind, key, change);
+        let before = cached.as_ref().map(|entry| &entry.body);
+        self.note_change(verb, (&kind, key), change, before, &answer.body);
         self.expect_version(&kind, key, patched.meta());
         // The primary's next write is guarded by the version that this one made.
         if *key == self.run.key

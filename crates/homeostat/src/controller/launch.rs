@@ -1,7 +1,7 @@
 //! From a built controller to a running one: its caches, its queue, its workers.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -16,6 +16,7 @@ use crate::cache::{Caches, Informer, Scope};
 use crate::client;
 use crate::context::{Memories, Shared};
 use crate::event::Recorder;
+use crate::hotloop::Detector;
 use crate::journal::Journal;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -159,6 +160,8 @@ impl<K: Object> Launch for Controller<K> {
             metrics,
             timeout,
             give_up,
+            hot_loops: self.hot_loop.map(|limits| Arc::new(Mutex::new(Detector::new(limits)))),
+            started: world.env.instant(),
         };
         for _ in 0..self.concurrency {
             let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::hotloop::HotLoop;
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::queue::{Backoff, Debounce, Rate, Rules};
@@ -51,6 +52,7 @@ pub struct Controller<K> {
     timeout: Duration,
     request_timeout: Duration,
     rules: Rules<Key>,
+    hot_loop: Option<HotLoop>,
     give_up: Option<GiveUp>,
 }
 
@@ -69,6 +71,7 @@ impl<K: Object> Controller<K> {
             timeout: Duration::from_secs(5 * 60),
             request_timeout: Duration::from_secs(30),
             rules: Rules::by_namespace(),
+            hot_loop: Some(HotLoop::default()),
             give_up: None,
         }
     }
@@ -206,6 +209,15 @@ impl<K: Object> Controller<K> {
     #[must_use]
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rules.rate = Some(rate);
+        self
+    }
+
+    /// What counts as a hot loop, or `None` to look for none; [`HotLoop::default`] by default. One
+    /// that is found is a warning in the log, a `HotLoop` event on the object, and one more in
+    /// `homeostat_hot_loops_total`; each names the fields that change again and again.
+    #[must_use]
+    pub fn hot_loop(mut self, limits: impl Into<Option<HotLoop>>) -> Self {
+        self.hot_loop = limits.into();
         self
     }
 

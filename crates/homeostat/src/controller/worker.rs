@@ -4,11 +4,12 @@
 //! another; one key is never on two workers (the queue sees to that).
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::GiveUp;
@@ -16,6 +17,7 @@ use super::reconcile::Boxed;
 use crate::cache::Informer;
 use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
 use crate::error::{Error, GIVEN_UP, Result};
+use crate::hotloop::Detector;
 use crate::journal::{Ending, Journal, Record, Write};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
@@ -41,6 +43,8 @@ pub(super) struct Worker<K> {
     pub(super) metrics: Metrics,
     pub(super) timeout: Duration,
     pub(super) give_up: Option<GiveUp>,
+    pub(super) hot_loops: Option<Arc<Mutex<Detector>>>,
+    pub(super) started: Instant,
 }
 
 /// How a reconcile ended and when the key runs again by itself.
@@ -66,10 +70,11 @@ impl<K: Object> Worker<K> {
         let (key, kind) = (&item.key, Kind::of::<K>());
         let fresh = settle(&self.shared.memories, key, &self.primaries, &kind, Some(key)).await;
         let found = fresh.and_then(|()| self.primaries.get::<K>(key));
-        let (conclusion, writes) = match found {
+        let (conclusion, (reads, writes)) = match found {
             Ok(None) => {
                 // Gone: whatever was known about it is of no use to a later object of that name.
                 self.queue.forget(key);
+                self.with_hot_loops(|detector| detector.forget(key));
                 return self.shared.memories.forget(key);
             }
             Ok(Some(primary)) => {
@@ -78,9 +83,11 @@ impl<K: Object> Worker<K> {
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 let result = self.reconcile(primary, context.clone()).await;
                 let conclusion = self.conclude(key, result, Some(&context)).await;
-                (conclusion, context.take_writes())
+                let notes = context.take_notes();
+                self.look_for_hot_loop(&context, &notes.1);
+                (conclusion, notes)
             }
-            Err(error) => (self.conclude(key, Err(error), None).await, Vec::<Write>::new()),
+            Err(error) => (self.conclude(key, Err(error), None).await, Default::default()),
         };
         let took = self.shared.env.instant().saturating_duration_since(began);
         self.metrics.ended(&self.shared.name, &conclusion.ending, took);
@@ -90,10 +97,27 @@ impl<K: Object> Worker<K> {
             controller: self.shared.name.clone(),
             key: key.clone(),
             triggers: item.triggers.clone(),
+            reads,
             writes,
             result: conclusion.ending,
             next: conclusion.next,
         });
+    }
+
+    /// Says so when this key, or what it writes, does not come to rest.
+    fn look_for_hot_loop(&self, context: &Context<K>, writes: &[Write]) {
+        let now = self.shared.env.instant().saturating_duration_since(self.started);
+        let found = self.with_hot_loops(|detector| detector.observe(context.key(), writes, now));
+        if let Some(finding) = found.flatten() {
+            tracing::warn!("{finding}");
+            self.metrics.hot_loop(&self.shared.name);
+            context.event(EventType::Warning, "HotLoop", finding.to_string());
+        }
+    }
+
+    fn with_hot_loops<R>(&self, look: impl FnOnce(&mut Detector) -> R) -> Option<R> {
+        let detector = self.hot_loops.as_ref()?;
+        Some(look(&mut detector.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Runs the function; a panic, a time-out and a lost lease become errors.
@@ -294,6 +318,8 @@ impl<K> Clone for Worker<K> {
             metrics: self.metrics.clone(),
             timeout: self.timeout,
             give_up: self.give_up.clone(),
+            hot_loops: self.hot_loops.clone(),
+            started: self.started,
         }
     }
 }

@@ -15,6 +15,7 @@ mod informer;
 mod isolation;
 mod leader;
 mod replay;
+mod restless;
 mod sets;
 mod sources;
 mod status;

@@ -1,0 +1,77 @@
+//! What a reconcile did so far, for the journal: what it read, and what it wrote field by field.
+
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::{Change, Context};
+use crate::difference;
+use crate::journal::{Read, ReadFrom, Write};
+use crate::key::Key;
+use crate::kind::{Kind, Object};
+
+/// So many different reads are noted.
+const MOST_READS: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    reads: Vec<Read>,
+    writes: Vec<Write>,
+    /// The objects as this reconcile left them: the cache may not show it yet.
+    left: BTreeMap<(Kind, Key), Bytes>,
+}
+
+impl<K: Object> Context<K> {
+    /// What was read and written so far.
+    pub(crate) fn take_notes(&self) -> (Vec<Read>, Vec<Write>) {
+        let notes = std::mem::take(&mut *self.notes());
+        (notes.reads, notes.writes)
+    }
+
+    pub(super) fn note_read(&self, kind: &Kind, key: Option<&Key>, from: ReadFrom, found: usize) {
+        let read = Read { kind: kind.clone(), key: key.cloned(), from, found };
+        let mut notes = self.notes();
+        if notes.reads.len() < MOST_READS && !notes.reads.contains(&read) {
+            notes.reads.push(read);
+        }
+    }
+
+    /// A write that made or removed something.
+    pub(super) fn note_write(&self, verb: &'static str, kind: &Kind, key: &Key, change: Change) {
+        self.push_write(Write {
+            verb,
+            kind: kind.clone(),
+            key: key.clone(),
+            change,
+            fields: Vec::new(),
+        });
+    }
+
+    /// A write to something that was there: `before` as it was known (this reconcile's own writes
+    /// to it go before), `after` as the API answered.
+    pub(super) fn note_change(
+        &self,
+        verb: &'static str,
+        (kind, key): (&Kind, &Key),
+        change: Change,
+        before: Option<&Bytes>,
+        after: &Bytes,
+    ) {
+        let place = (kind.clone(), key.clone());
+        let left = self.notes().left.insert(place, after.clone());
+        let before = left.as_ref().or(before).filter(|_| change == Change::Changed);
+        let fields = before.map(|before| difference::between(kind, before, after));
+        let fields = fields.unwrap_or_default();
+        self.push_write(Write { verb, kind: kind.clone(), key: key.clone(), change, fields });
+    }
+
+    fn push_write(&self, write: Write) {
+        tracing::debug!(controller = %self.run.shared.name, key = %self.run.key, %write, "wrote");
+        self.notes().writes.push(write);
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.run.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

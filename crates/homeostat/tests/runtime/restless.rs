@@ -1,0 +1,106 @@
+//! Loops that never come to rest are found and named; the journal tells each reconcile in full.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat::journal::ReadFrom;
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::ListParams;
+use homeostat::{Context, Controller, HotLoop, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::events::v1::Event;
+use serde_json::json;
+
+use crate::cluster::{config, on_cluster, secret};
+
+/// Two controllers that want different things of one object, forever.
+async fn wants<const N: u8>(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+    let key = context.key().clone();
+    let wish = json!({ "data": { "value": N.to_string() } });
+    context.merge_patch::<ConfigMap>(&key, &wish).await?;
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn two_controllers_that_disagree_are_told_which_field_they_fight_over() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("contested", "0")).await;
+        let one = Controller::new(wants::<1>).named("one").namespace(&cluster.namespace);
+        let two = Controller::new(wants::<2>).named("two").namespace(&cluster.namespace);
+        let running = cluster.start_manager(cluster.manager().with(one).with(two)).await;
+        let found = cluster
+            .until::<Event>("a warning", |all| {
+                all.iter().any(|event| event.reason.as_deref() == Some("HotLoop"))
+            })
+            .await;
+        let event = found.iter().find(|e| e.reason.as_deref() == Some("HotLoop")).unwrap();
+        let note = event.note.clone().unwrap();
+        assert!(note.contains("again and again in data.value"), "{note}");
+        assert!(note.contains(&format!("ConfigMap {}/contested", cluster.namespace)), "{note}");
+        assert_eq!(event.regarding.clone().unwrap().name.as_deref(), Some("contested"));
+        let metrics = running.metrics();
+        assert!(metrics.contains("homeostat_hot_loops_total{controller=\"one\"} 1"), "{metrics}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_object_that_comes_to_rest_is_no_hot_loop_and_looking_can_be_turned_off() {
+    on_cluster(async |cluster| {
+        async fn restless(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Outcome> {
+            Ok(Outcome::RequeueAfter(Duration::from_millis(20)))
+        }
+        cluster.create(&config("calm", "0")).await;
+        let calm = Controller::new(wants::<1>).named("calm").namespace(&cluster.namespace);
+        let unwatched =
+            Controller::new(restless).named("fast").namespace(&cluster.namespace).hot_loop(None);
+        let watched = HotLoop { reconciles: 50, ..HotLoop::default() };
+        let watched = Controller::new(restless).hot_loop(watched).namespace(&cluster.namespace);
+        let manager = cluster.manager().with(calm).with(unwatched).with(watched);
+        let running = cluster.start_manager(manager).await;
+        let is = |event: &Event| event.reason.as_deref() == Some("HotLoop");
+        cluster.until::<Event>("a warning", |all| all.iter().any(is)).await;
+        let mut all = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        all.retain(is);
+        let from: Vec<_> = all.iter().map(|e| e.reporting_controller.clone().unwrap()).collect();
+        assert!(from.iter().all(|name| name.contains("configmap")), "{from:?}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_journal_tells_triggers_reads_writes_by_field_and_the_next_wake_up() {
+    on_cluster(async |cluster| {
+        async fn busy(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let value = config.data.as_ref().and_then(|data| data.get("value")).cloned();
+            context.list::<ConfigMap>().await?;
+            context.apply(secret(&config.name_any(), &value.unwrap_or_default())).await?;
+            let label = json!({ "metadata": { "labels": { "seen": "yes" } } });
+            context.merge_patch::<ConfigMap>(context.key(), &label).await?;
+            Ok(Outcome::RequeueAfter(Duration::from_secs(3600)))
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(busy).owns::<Secret>()).await;
+        let journal = running.journal();
+        cluster.until_recorded(&journal, |all| !all.is_empty()).await;
+        cluster.quiet().await;
+        let before = journal.records().len();
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, before + 1).await;
+        let first = &records[0];
+        let listed = first.reads.iter().find(|read| read.key.is_none()).unwrap();
+        assert_eq!(
+            (listed.kind.kind(), listed.from, listed.found),
+            ("ConfigMap", ReadFrom::Cache, 1)
+        );
+        let label = first.writes.iter().find(|write| write.verb == "patch").unwrap();
+        assert_eq!(label.fields[0].path, "metadata.labels");
+        let changed = records[before].writes.iter().find(|write| write.verb == "apply").unwrap();
+        let paths: Vec<&str> = changed.fields.iter().map(|field| &*field.path).collect();
+        assert_eq!(paths, ["data.value"], "{changed}");
+        let story = records[before].story();
+        assert!(story.contains("because ConfigMap") && story.contains("(hidden) → (hidden)"));
+        assert!(story.contains("next at 20"), "{story}");
+        running.stop().await.unwrap();
+    });
+}
