@@ -59,7 +59,10 @@ impl<K: Object> Worker<K> {
         while let Some(item) = self.queue.get().await {
             let span =
                 tracing::info_span!("reconcile", controller = %self.shared.name, key = %item.key);
+            let began = self.shared.env.instant();
             self.process(&item).instrument(span).await;
+            let worked = self.shared.env.instant().saturating_duration_since(began);
+            self.metrics.queue.worked(&self.shared.name, item.waited, worked);
             self.queue.done(&item.key);
         }
     }
@@ -205,6 +208,7 @@ impl<K: Object> Worker<K> {
             return Conclusion { ending: Ending::Terminal(text), next: None };
         }
         let delay = self.queue.add_rate_limited(key.clone());
+        self.metrics.queue.retried(&self.shared.name);
         tracing::warn!(error = text, ?delay, "failed");
         Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }
     }

@@ -3,8 +3,10 @@
 //! Everything here is looked up when somebody asks; nothing is counted in advance or polled.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::runnable::Trouble;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::event::Recorder;
@@ -29,7 +31,8 @@ pub struct Check {
 /// How a manager is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Every part, sources first.
+    /// Every part: sources, the lease, runnables, and what was asked for with
+    /// [`crate::Manager::with_check`].
     pub checks: Vec<Check>,
 }
 
@@ -51,6 +54,28 @@ impl fmt::Display for Health {
     }
 }
 
+/// A question of the user's about readiness.
+#[derive(Clone)]
+pub(super) struct Probe {
+    name: String,
+    problem: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+impl Probe {
+    pub(super) fn new(
+        name: &str,
+        problem: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.to_owned(), problem: Arc::new(problem) }
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
 /// What can be asked of a running manager; cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Observer {
@@ -61,6 +86,9 @@ pub(super) struct Observer {
     pub(super) fence: Fence,
     pub(super) lease: Option<String>,
     pub(super) queues: Vec<(String, Queue<Key>)>,
+    pub(super) probes: Vec<Probe>,
+    pub(super) runnables: Vec<Arc<str>>,
+    pub(super) trouble: Trouble,
 }
 
 impl Observer {
@@ -84,15 +112,21 @@ impl Observer {
             let role = if self.fence.is_open() { "leading" } else { "following" };
             checks.push(Check { name: format!("lease {lease} ({role})"), problem: None });
         }
+        checks.extend(self.runnables.iter().map(|name| Check {
+            name: format!("runnable {name}"),
+            problem: self.trouble.of(name),
+        }));
+        let asked = |probe: &Probe| Check { name: probe.name.clone(), problem: (probe.problem)() };
+        checks.extend(self.probes.iter().map(asked));
         Health { checks }
     }
 
     /// Takes the readings that are not counted as they happen, and writes everything down.
     pub(super) fn metrics(&self) -> String {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let Metrics { depth, waiting, leads, objects, synced, .. } = &self.metrics;
+        let Metrics { waiting, leads, objects, synced, .. } = &self.metrics;
         for (name, queue) in &self.queues {
-            depth.get_or_create(&[("name", name.clone())]).set(count(queue.len()));
+            self.metrics.queue.read(name, queue);
             waiting.get_or_create(&of(name)).set(count(queue.waiting()));
         }
         for informer in self.caches.informers() {

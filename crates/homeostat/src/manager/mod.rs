@@ -1,12 +1,14 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
-//! Starting: address, definitions, lease, event writer, sources, then workers as soon as their caches are in sync.
-//! Stopping: intake, running reconciles (within the grace), caches, events, the lease. A kind that
-//! is missing or forbidden holds back only the controllers that need it.
+//! Starting: address, definitions, lease, event writer, sources, then workers as soon as their
+//! caches are in sync, and runnables. Stopping: intake, running reconciles and runnables (within
+//! the grace), caches, events, address, the lease. A kind that is missing or forbidden holds back
+//! only the controllers that need it.
 
 mod health;
 mod leadership;
 mod listen;
+mod runnable;
 mod running;
 
 use std::future::Future;
@@ -17,7 +19,8 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::Env;
 use crate::cache::Caches;
@@ -28,7 +31,9 @@ use crate::kind::Object;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 
+use health::Probe;
 pub use health::{Check, Health};
+pub use runnable::{Runnable, Work};
 pub use running::Running;
 
 /// Several controllers over one client and one set of caches.
@@ -39,6 +44,8 @@ pub struct Manager {
     journal: Journal,
     definitions: Vec<CustomResourceDefinition>,
     controllers: Vec<Box<dyn Launch>>,
+    runnables: Vec<Runnable>,
+    probes: Vec<Probe>,
     lease: Option<Lease>,
     metrics: Metrics,
     address: Option<SocketAddr>,
@@ -81,6 +88,8 @@ impl Manager {
             journal: Journal::default(),
             definitions: Vec::new(),
             controllers: Vec::new(),
+            runnables: Vec::new(),
+            probes: Vec::new(),
             lease: None,
             metrics: Metrics::default(),
             address: None,
@@ -92,6 +101,25 @@ impl Manager {
     #[must_use]
     pub fn with<K: Object>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Box::new(controller));
+        self
+    }
+
+    /// Adds work beside the controllers. Two of the same name are an error at the start.
+    #[must_use]
+    pub fn with_runnable(mut self, runnable: Runnable) -> Self {
+        self.runnables.push(runnable);
+        self
+    }
+
+    /// Adds a question to the readiness: what is wrong, in words, or nothing. It is asked whenever
+    /// somebody wants to know, so it must be quick.
+    #[must_use]
+    pub fn with_check(
+        mut self,
+        name: &str,
+        problem: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.probes.push(Probe::new(name, problem));
         self
     }
 
@@ -161,28 +189,33 @@ impl Manager {
         &self.env
     }
 
-    /// Runs until SIGINT or SIGTERM, then stops in order.
+    /// Runs until SIGINT or SIGTERM, then stops in order; a second signal stops at once.
     ///
     /// # Errors
-    /// As [`Self::start`] and [`Running::stop`].
+    /// As [`Self::run_until`]; also after a second signal.
     pub async fn run(self) -> Result<()> {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::transient)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(Error::transient)?;
-        self.run_until(async move {
-            tokio::select! {
-                biased;
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        })
-        .await
+        let interrupt = signal(SignalKind::interrupt()).map_err(Error::transient)?;
+        let terminate = signal(SignalKind::terminate()).map_err(Error::transient)?;
+        let mut signals = (interrupt, terminate);
+        let (told, first) = oneshot::channel();
+        let twice = async move {
+            either(&mut signals).await;
+            let _ = told.send(());
+            either(&mut signals).await;
+        };
+        let until = self.run_until(async move { drop(first.await) });
+        tokio::select! {
+            biased;
+            ended = until => ended,
+            () = twice => Err(Error::transient("asked twice to stop: what was running was dropped")),
+        }
     }
 
-    /// Runs until `end` resolves, then stops in order. An end that comes during the start stops
-    /// at once.
+    /// Runs until `end` resolves or a runnable fails, then stops in order. An end that comes during
+    /// the start stops at once.
     ///
     /// # Errors
-    /// As [`Self::start`] and [`Running::stop`].
+    /// As [`Self::start`] and [`Running::stop`], and the error of the runnable.
     pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
         tokio::pin!(end);
         let running = tokio::select! {
@@ -190,8 +223,13 @@ impl Manager {
             () = &mut end => return Ok(()),
             running = self.start() => running?,
         };
-        end.await;
-        running.stop().await
+        let failed = tokio::select! {
+            biased;
+            () = end => None,
+            error = running.failed() => Some(error),
+        };
+        let stopped = running.stop().await;
+        failed.map_or(stopped, Err)
     }
 
     /// Starts everything and returns when all caches are in sync.
@@ -200,10 +238,19 @@ impl Manager {
     /// in the background and not waited for; its controller begins once the source works.
     ///
     /// # Errors
-    /// When a definition cannot be installed, two controllers have the same name, the terms of the
-    /// lease make no sense, or the address to listen on is taken.
+    /// When a definition cannot be installed, two controllers or two runnables have the same name,
+    /// the terms of the lease make no sense, or the address to listen on is taken.
     pub async fn start(self) -> Result<Running> {
         running::start(self).await
+    }
+}
+
+/// The next signal of two.
+async fn either((one, other): &mut (Signal, Signal)) {
+    tokio::select! {
+        biased;
+        _ = one.recv() => {}
+        _ = other.recv() => {}
     }
 }
 

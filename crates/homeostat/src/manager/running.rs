@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
 use super::health::{Health, Observer};
 use super::leadership::Leadership;
 use super::listen::{self, Listening};
+use super::runnable::{ClientOf, Trouble, Work};
 use crate::Env;
 use crate::cache::{Caches, SourceState};
+use crate::client;
 use crate::controller::{Launched, World};
 use crate::crd;
 use crate::error::{Error, Result};
@@ -21,6 +24,8 @@ use crate::journal::Journal;
 
 /// How long a start waits for the API to serve a definition.
 const ESTABLISH: Duration = Duration::from_secs(60);
+/// How long a request of a runnable may take that runs only while this process leads.
+const REQUEST: Duration = Duration::from_secs(30);
 /// How long a stop waits for the lease to be given back.
 const RELEASE: Duration = Duration::from_secs(5);
 /// How long a stop waits for events to be written.
@@ -34,6 +39,7 @@ pub struct Running {
     caches: Caches,
     recorder: Recorder,
     controllers: Vec<Launched>,
+    runnables: Vec<(Arc<str>, JoinSet<()>)>,
     leadership: Leadership,
     observer: Observer,
     listening: Option<Listening>,
@@ -58,8 +64,13 @@ impl Drop for EndCaches {
 
 pub(super) async fn start(manager: Manager) -> Result<Running> {
     let Manager { client, env, caches, journal, definitions, controllers, .. } = manager;
-    let Manager { lease, metrics, address, grace, .. } = manager;
+    let Manager { lease, metrics, address, grace, runnables, probes, .. } = manager;
     let mut names = BTreeSet::new();
+    if let Some(twice) = runnables.iter().find(|one| !names.insert(one.name().to_string())) {
+        let name = twice.name();
+        return Err(Error::terminal(format!("two runnables are named `{name}`")));
+    }
+    names.clear();
     if let Some(twice) = controllers.iter().find(|one| !names.insert(one.name().to_owned())) {
         let name = twice.name();
         return Err(Error::terminal(format!(
@@ -84,6 +95,12 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let close_events = CancellationToken::new();
     let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
     let stop = CancellationToken::new();
+    let work = Work {
+        client: ClientOf(client.clone()),
+        env: env.clone(),
+        caches: caches.clone(),
+        stop: stop.child_token(),
+    };
     let world = World {
         client,
         env: env.clone(),
@@ -106,8 +123,11 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         fence: leadership.fence.clone(),
         lease: lease_name,
         queues: controllers.iter().map(queue).collect(),
+        probes,
+        runnables: runnables.iter().map(|runnable| runnable.name().clone()).collect(),
+        trouble: Trouble::none(),
     };
-    let running = Running {
+    let mut running = Running {
         listening: bound.map(|bound| bound.serve(observer.clone())),
         observer,
         _end_caches: EndCaches(caches.clone()),
@@ -116,6 +136,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         caches,
         recorder,
         controllers,
+        runnables: Vec::new(),
         leadership,
         grace,
         stop: stop.drop_guard(),
@@ -131,6 +152,22 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
                 tracing::warn!(controller = %name, why, "waiting for a source");
             }
         }
+    }
+    for runnable in runnables {
+        let (name, mut work) = (runnable.name().clone(), work.clone());
+        let fence = running.leadership.fence.clone();
+        if runnable.is_leading() {
+            let (env, metrics) = (running.env.clone(), running.observer.metrics.clone());
+            work.client = ClientOf(client::guarded(
+                world.client.clone(),
+                env,
+                REQUEST,
+                fence.clone(),
+                metrics,
+            ));
+        }
+        let task = runnable.start(work, fence, running.observer.trouble.clone());
+        running.runnables.push((name, task));
     }
     Ok(running)
 }
@@ -195,15 +232,20 @@ impl Running {
         self.leadership.fence.opened().await;
     }
 
-    /// Stops intake, lets running reconciles finish within the grace, flushes events, gives the
-    /// lease back.
+    /// Waits until a runnable fails, and says how; for ever if none does.
+    pub async fn failed(&self) -> Error {
+        self.observer.trouble.wait().await
+    }
+
+    /// Stops intake, lets running reconciles and runnables finish within the grace, flushes events,
+    /// gives the lease back.
     ///
     /// # Errors
-    /// When reconciles had to be dropped because they did not finish in time; everything is
-    /// stopped all the same.
+    /// When something had to be dropped because it did not finish in time; everything is stopped
+    /// all the same.
     pub async fn stop(self) -> Result<()> {
         drop(self.stop);
-        let mut controllers = self.controllers;
+        let (mut controllers, mut runnables) = (self.controllers, self.runnables);
         for controller in &controllers {
             controller.queue.shut_down_now();
         }
@@ -211,14 +253,16 @@ impl Running {
             for controller in &mut controllers {
                 while controller.workers.join_next().await.is_some() {}
             }
+            for (_, task) in &mut runnables {
+                while task.join_next().await.is_some() {}
+            }
         };
         let in_time = self.env.timeout(self.grace, finish).await;
-        let late: Vec<String> = controllers
-            .iter()
-            .filter(|controller| !controller.workers.is_empty())
-            .map(|controller| controller.name.to_string())
-            .collect();
-        drop(controllers);
+        let working = controllers.iter().filter(|one| !one.workers.is_empty());
+        let still = runnables.iter().filter(|(_, task)| !task.is_empty());
+        let late = working.map(|one| format!("reconciles of {}", one.name));
+        let late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
+        drop((controllers, runnables));
         self.caches.stop();
         drop(self.close_events);
         if self.env.timeout(FLUSH, self.events).await.is_err() {
@@ -231,7 +275,7 @@ impl Running {
         match in_time {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::transient(format!(
-                "reconciles of {} did not finish within {:?} and were dropped",
+                "{} did not finish within {:?}: dropped",
                 late.join(", "),
                 self.grace
             ))),

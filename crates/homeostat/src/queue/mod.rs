@@ -204,6 +204,19 @@ impl<T: Ord + Clone> Queue<T> {
         self.lock().waiting()
     }
 
+    /// How often a key became ready since the queue was made, all keys together.
+    #[must_use]
+    pub fn adds(&self) -> u64 {
+        self.lock().adds()
+    }
+
+    /// For how long each key that is with a worker has been there, in no promised order.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<Duration> {
+        let now = self.now();
+        self.lock().unfinished(now).collect()
+    }
+
     /// Whether no key is ready.
     #[must_use]
     pub fn is_empty(&self) -> bool {

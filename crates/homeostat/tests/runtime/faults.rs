@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use homeostat::kube::Client;
 use homeostat::kube::client::Body;
-use http::Request;
+use http::{Request, Response};
+use serde_json::json;
 
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Fault {
     Hang,
     /// The API does it, and the answer is lost.
     LoseAnswer,
+    /// Refused with 403.
+    Forbid,
 }
 
 /// `client`, with the fault that `choose` names for a request.
@@ -27,6 +30,14 @@ pub fn faulty(
             match fault {
                 None => client.send(request).await,
                 Some(Fault::Hang) => std::future::pending().await,
+                Some(Fault::Forbid) => {
+                    let body = json!({
+                        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403,
+                        "reason": "Forbidden", "message": "a rule is missing",
+                    });
+                    let answer = Response::builder().status(403);
+                    Ok(answer.body(Body::from(body.to_string().into_bytes())).unwrap())
+                }
                 Some(Fault::LoseAnswer) => {
                     drop(client.send(request).await);
                     std::future::pending().await

@@ -14,6 +14,7 @@ mod health;
 mod informer;
 mod isolation;
 mod leader;
+mod lifecycle;
 mod replay;
 mod restless;
 mod sets;

@@ -3,6 +3,8 @@
 //! The names are those of Go's controller-runtime where it has them, so that dashboards and alerts
 //! made for it work; what is ours begins with `homeostat_`.
 
+mod queue;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +18,7 @@ use prometheus_client::registry::Registry;
 
 use crate::journal::Ending;
 use crate::outcome::Outcome;
+pub(crate) use queue::QueueMetrics;
 
 /// The upper bounds of the histogram of reconcile times, in seconds.
 const SECONDS: [f64; 14] =
@@ -40,7 +43,7 @@ pub struct Metrics {
     hot_loops: Counters<1>,
     requests: Counters<2>,
     pub(crate) workers: Gauges,
-    pub(crate) depth: Gauges,
+    pub(crate) queue: QueueMetrics,
     pub(crate) waiting: Gauges,
     pub(crate) leads: Gauges,
     pub(crate) objects: Gauges,
@@ -63,7 +66,7 @@ impl Default for Metrics {
             hot_loops: Family::default(),
             requests: Family::default(),
             workers: Family::default(),
-            depth: Family::default(),
+            queue: QueueMetrics::default(),
             waiting: Family::default(),
             leads: Family::default(),
             objects: Family::default(),
@@ -114,7 +117,7 @@ impl Metrics {
             "Requests of reconciles by method and answer",
             self.requests.clone(),
         );
-        all.register("workqueue_depth", "Keys that are ready", self.depth.clone());
+        self.queue.register(all);
         all.register("homeostat_queue_waiting", "Keys that wait for a time", self.waiting.clone());
         all.register(
             "leader_election_master_status",
