@@ -73,7 +73,7 @@ pub enum ReadFrom {
 /// One write of a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// `apply`, `create`, `delete`, `patch`, `status` or `finalizer`.
+    /// `apply`, `create`, `delete`, `patch`, `status`, `finalizer` or `external`.
     pub verb: &'static str,
     /// The kind of the object written.
     pub kind: Kind,

@@ -36,6 +36,7 @@ pub mod crd;
 mod difference;
 pub mod error;
 pub mod event;
+pub mod external;
 pub mod hotloop;
 pub mod journal;
 pub mod key;

@@ -7,6 +7,7 @@
 mod announce;
 mod apply;
 mod barrier;
+mod external;
 mod finalizer;
 mod memory;
 mod notes;

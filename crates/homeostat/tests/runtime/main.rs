@@ -15,6 +15,7 @@ mod informer;
 mod isolation;
 mod leader;
 mod lifecycle;
+mod outside;
 mod replay;
 mod restless;
 mod sets;

@@ -1,0 +1,147 @@
+//! The book of things outside: intent before the call, id after it, and what the policy says when
+//! the object goes.
+
+use serde_json::json;
+
+use super::{Change, Context};
+use crate::error::{Error, Result};
+use crate::external::{
+    Entry, Existing, External, Find, Outside, Policy, Removal, annotation, finalizer,
+};
+use crate::kind::Object;
+
+impl<K: Object> Context<K> {
+    /// Makes sure of one thing outside the cluster, as `policy` says. `name` tells the things of one
+    /// object apart: a short lower-case word that never changes.
+    ///
+    /// Before the first call that makes something, a token is on record in the primary (annotation
+    /// `external.homeostat.dev/<name>`), so that what a crash or a lost answer leaves behind is found
+    /// and finished instead of being made twice. What is removed by somebody else is made anew. The
+    /// outside sends no events: return [`crate::Outcome::RequeueAfter`] to look again.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] for a stranger's thing; what the thing or the API says.
+    pub async fn external<E: External>(
+        &self,
+        name: &str,
+        policy: Policy,
+        thing: &E,
+    ) -> Result<Outside<E::Found>> {
+        let Policy::Manage { existing, removal } = policy else {
+            let found = thing.find(Find::Name).await?;
+            return Ok(found.map_or(Outside::Absent, |found| Outside::Present {
+                found,
+                change: Change::Unchanged,
+            }));
+        };
+        let is_going = self.primary().meta().deletion_timestamp.is_some();
+        if is_going || removal == Removal::Delete {
+            let clean = || async {
+                match removal {
+                    Removal::Delete => self.remove_external(name, thing).await,
+                    Removal::Retain => Ok(()),
+                }
+            };
+            if self.finalizer(&finalizer(name), clean).await? {
+                return Ok(Outside::Removed);
+            }
+        }
+        let (found, change) = match self.external_entry(name)? {
+            None => self.begin_external(name, existing, thing).await?,
+            Some(Entry { token, id: None }) => self.finish_external(name, token, thing).await?,
+            Some(Entry { id: Some(id), .. }) => match thing.find(Find::Id(&id)).await? {
+                Some(found) => thing.update(found).await?,
+                // Removed by somebody else. A new token: the old one stands for what is gone.
+                None => self.make_external(name, self.env().uid(), thing).await?,
+            },
+        };
+        Ok(Outside::Present { found, change })
+    }
+
+    /// Nothing is on record: it is somebody's, or it is to be made.
+    async fn begin_external<E: External>(
+        &self,
+        name: &str,
+        existing: Existing,
+        thing: &E,
+    ) -> Result<(E::Found, Change)> {
+        let token = self.env().uid();
+        match (thing.find(Find::Name).await?, existing) {
+            (None, _) => self.make_external(name, token, thing).await,
+            (Some(found), Existing::Adopt) => {
+                let id = Some(thing.id(&found));
+                self.write_external(name, &Entry { token, id }).await?;
+                thing.update(found).await
+            }
+            (Some(found), Existing::Refuse) => Err(Error::NotOurs {
+                object: format!("{name} {}", thing.id(&found)),
+                owner: "not on record here".to_owned(),
+            }),
+        }
+    }
+
+    /// A call went out, and what came of it is not known.
+    async fn finish_external<E: External>(
+        &self,
+        name: &str,
+        token: String,
+        thing: &E,
+    ) -> Result<(E::Found, Change)> {
+        let found = match thing.find(Find::Token(&token)).await? {
+            Some(found) => found,
+            None => thing.create(&token).await?,
+        };
+        self.write_external(name, &Entry { token, id: Some(thing.id(&found)) }).await?;
+        Ok((found, Change::Created))
+    }
+
+    /// Puts the intent on record, makes it, and puts the id on record.
+    async fn make_external<E: External>(
+        &self,
+        name: &str,
+        token: String,
+        thing: &E,
+    ) -> Result<(E::Found, Change)> {
+        self.write_external(name, &Entry { token: token.clone(), id: None }).await?;
+        let found = thing.create(&token).await?;
+        self.write_external(name, &Entry { token, id: Some(thing.id(&found)) }).await?;
+        Ok((found, Change::Created))
+    }
+
+    async fn remove_external<E: External>(&self, name: &str, thing: &E) -> Result<()> {
+        let id = match self.external_entry(name)? {
+            None => None,
+            Some(Entry { id: Some(id), .. }) => Some(id),
+            Some(Entry { token, id: None }) => {
+                thing.find(Find::Token(&token)).await?.map(|found| thing.id(&found))
+            }
+        };
+        match id {
+            Some(id) => thing.delete(&id).await,
+            None => Ok(()),
+        }
+    }
+
+    fn external_entry(&self, name: &str) -> Result<Option<Entry>> {
+        let primary = self.primary();
+        let text = primary.meta().annotations.as_ref().and_then(|all| all.get(&annotation(name)));
+        text.map(|text| serde_json::from_str(text)).transpose().map_err(|source| Error::Decode {
+            object: format!("annotation {} of {}", annotation(name), self.key()),
+            source,
+        })
+    }
+
+    /// Guarded by the version that was looked at: two processes never both begin.
+    async fn write_external(&self, name: &str, entry: &Entry) -> Result<()> {
+        let primary = self.primary();
+        let meta = primary.meta();
+        let text = serde_json::to_string(entry).map_err(Error::terminal)?;
+        let patch = json!({ "metadata": {
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+            "annotations": { annotation(name): text },
+        }});
+        self.patch_part::<K>(None, "external", self.key(), &patch).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Things outside the cluster: made once whatever gets lost, adopted, looked at, removed or left.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use homeostat::external::{Existing, External, Find, Outside, Policy, Removal};
+use homeostat::kube::api::DeleteParams;
+use homeostat::{Context, Controller, Error, Outcome, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+use crate::cluster::{Cluster, config, endings, on_cluster};
+
+/// A registrar of names, with its own ids and a bad line.
+#[derive(Debug, Default)]
+struct Registrar {
+    /// Name and token by id.
+    records: BTreeMap<String, (String, String)>,
+    calls: u32,
+    /// So many answers of `create` get lost after the thing was made.
+    lose: u32,
+}
+
+#[derive(Clone, Default)]
+struct World(Arc<Mutex<Registrar>>);
+
+struct Record {
+    world: World,
+    name: String,
+}
+
+impl External for Record {
+    type Found = String;
+
+    async fn find(&self, by: Find<'_>) -> Result<Option<String>> {
+        let world = self.world.0.lock().unwrap();
+        let found = world.records.iter().find(|(id, (name, token))| match by {
+            Find::Name => *name == self.name,
+            Find::Token(wanted) => token == wanted,
+            Find::Id(wanted) => *id == wanted,
+        });
+        Ok(found.map(|(id, _)| id.clone()))
+    }
+
+    fn id(&self, found: &String) -> String {
+        found.clone()
+    }
+
+    async fn create(&self, token: &str) -> Result<String> {
+        let mut world = self.world.0.lock().unwrap();
+        world.calls += 1;
+        let id = format!("id-{}", world.calls);
+        world.records.insert(id.clone(), (self.name.clone(), token.to_owned()));
+        if world.lose > 0 {
+            world.lose -= 1;
+            return Err(Error::transient("the answer got lost"));
+        }
+        Ok(id)
+    }
+
+    async fn delete(&self, id: &str) -> Result<()> {
+        self.world.0.lock().unwrap().records.remove(id);
+        Ok(())
+    }
+}
+
+fn controller(world: &World, policy: Policy) -> Controller<ConfigMap> {
+    let world = world.clone();
+    Controller::new(move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+        let record = Record { world: world.clone(), name: context.key().name.to_string() };
+        async move {
+            match context.external("dns", policy, &record).await? {
+                Outside::Removed => Ok(Outcome::Done),
+                Outside::Absent => Err(Error::terminal("not there")),
+                Outside::Present { .. } => Ok(Outcome::RequeueAfter(Duration::from_secs(2))),
+            }
+        }
+    })
+}
+
+fn ids(world: &World) -> Vec<String> {
+    world.0.lock().unwrap().records.keys().cloned().collect()
+}
+
+async fn delete(cluster: &Cluster, name: &str) {
+    cluster.api::<ConfigMap>().delete(name, &DeleteParams::default()).await.unwrap();
+    cluster.until_gone::<ConfigMap>(name).await;
+}
+
+#[test]
+fn a_lost_answer_makes_nothing_twice() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        world.0.lock().unwrap().lose = 1;
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let made = |config: &ConfigMap| {
+            let notes = config.metadata.annotations.clone().unwrap_or_default();
+            notes.values().any(|note| note.contains("id-1"))
+        };
+        cluster.until_one::<ConfigMap>("a", "the id on record", made).await;
+        assert_eq!(endings(&running.journal().records())[0], "failed: the answer got lost");
+        assert_eq!((ids(&world), world.0.lock().unwrap().calls), (vec!["id-1".to_owned()], 1));
+        delete(&cluster, "a").await;
+        assert!(ids(&world).is_empty());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_intent_is_on_record_before_the_call_and_a_restart_finishes_it() {
+    on_cluster(async |cluster| {
+        // As a process that died after its call left it.
+        let mut left = config("a", "1");
+        let note = json!({ "token": "t" }).to_string();
+        let name = "external.homeostat.dev/dns".to_owned();
+        left.metadata.annotations = Some(BTreeMap::from([(name, note)]));
+        cluster.create(&left).await;
+        let world = World::default();
+        let thing = ("a".to_owned(), "t".to_owned());
+        world.0.lock().unwrap().records.insert("id-9".into(), thing);
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!((ids(&world), world.0.lock().unwrap().calls), (vec!["id-9".to_owned()], 0));
+
+        cluster.create(&config("b", "1")).await;
+        cluster.quiet().await;
+        let records = running.journal().records();
+        let b = records.iter().find(|r| &*r.key.name == "b").unwrap();
+        let verbs: Vec<&str> = b.writes.iter().map(|write| write.verb).collect();
+        assert_eq!(verbs, ["finalizer", "external", "external"], "intent, then id");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_somebody_removed_is_made_anew() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
+        world.0.lock().unwrap().records.clear();
+        let before = journal.records().len();
+        cluster.runs(&journal, before + 2).await;
+        assert_eq!(ids(&world), ["id-2"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_strangers_thing_is_refused_or_adopted_and_left_when_told_so() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let stranger = ("a".to_owned(), "theirs".to_owned());
+        world.0.lock().unwrap().records.insert("id-7".into(), stranger);
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.starts_with("terminal: dns id-7 exists and is not on record"), "{ending}");
+        running.stop().await.unwrap();
+
+        let keep = Policy::Manage { existing: Existing::Adopt, removal: Removal::Retain };
+        let running = cluster.start(controller(&world, keep)).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!(world.0.lock().unwrap().calls, 0);
+        delete(&cluster, "a").await;
+        assert_eq!(ids(&world), ["id-7"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn looking_touches_nothing() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let running = cluster.start(controller(&world, Policy::ObserveOnly)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["terminal: not there"]);
+        assert!(records[0].writes.is_empty() && ids(&world).is_empty());
+        running.stop().await.unwrap();
+    });
+}
