@@ -43,7 +43,7 @@ pub struct ServerConfig {
     /// make those accounts.
     pub service_account_admission: bool,
     /// Whether containers get a token of that account, where neither it nor the Pod is against it;
-    /// off by default, and without effect where accounts need not exist.
+    /// on by default, and without effect where accounts need not exist.
     pub mount_tokens: bool,
     /// Where Services get their addresses; 127.96.0.0/16 by default, which any process of a Linux
     /// host can answer on.
@@ -91,7 +91,7 @@ impl ServerConfig {
             history_bytes: Limits::default().bytes,
             compaction: Duration::from_secs(300),
             service_account_admission: false,
-            mount_tokens: false,
+            mount_tokens: true,
             service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
             signing_key: None,
         }

@@ -6,6 +6,7 @@
 //! polls, nothing sleeps.
 
 mod claim;
+mod clusterrole;
 mod cronjob;
 mod deployment;
 mod endpoints;
@@ -52,6 +53,8 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(endpoints::controller())
         .with(scheduler::controller())
         .with(nodelifecycle::controller())
+        .with(clusterrole::controller())
+        .with(volume::attributes_controller())
         .with(volume::claim_controller(config.volumes.clone()))
         .with(volume::volume_controller(config.volumes.clone()))
 }

@@ -3,7 +3,7 @@
 //! A write is decided in one turn, without waiting. Where it needs an answer that nobody has given
 //! yet, it leaves the question here and gives up its turn; whoever runs it asks, records the
 //! answer, and runs the write again from the start. What a write draws by chance (its time, the
-//! uid, the name) is drawn once and kept, so that the same questions arise again.
+//! uid, names) is drawn once and kept, so that the same questions arise again.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,6 +38,7 @@ struct State {
     time: Option<Timestamp>,
     uid: Option<String>,
     names: Vec<String>,
+    volume: Option<String>,
     answers: BTreeMap<String, Answer>,
     open: Vec<Question>,
     warnings: Vec<String>,
@@ -74,6 +75,11 @@ impl Inquiry {
         let name = draw();
         state.names.push(name.clone());
         name
+    }
+
+    /// The name of the volume with a new Pod's token.
+    pub(crate) fn volume(&self, draw: impl FnOnce() -> String) -> String {
+        self.state().volume.get_or_insert_with(draw).clone()
     }
 
     /// Tells the client something, whatever becomes of the write.

@@ -8,6 +8,7 @@
 mod configuration;
 mod default_class;
 mod expression;
+mod in_use;
 mod inquiry;
 mod limits;
 mod matching;
@@ -21,6 +22,7 @@ mod quota;
 mod request;
 mod resize;
 mod runtime_class;
+mod service_account;
 mod tolerations;
 mod webhook;
 
@@ -122,6 +124,11 @@ const fn step(name: &'static str) -> Step {
 static CHAIN: &[Step] = &[
     Step { mutate: Some(namespace::exists), ..step("NamespaceLifecycle") },
     Step { mutate: Some(limits::default), validate: Some(limits::check), ..step("LimitRanger") },
+    Step {
+        mutate: Some(service_account::complete),
+        validate: Some(service_account::check),
+        ..step("ServiceAccount")
+    },
     Step { mutate: Some(node_taint::taint), ..step("TaintNodesByCondition") },
     Step { validate: Some(pod_security::check), ..step("PodSecurity") },
     Step {
@@ -131,6 +138,7 @@ static CHAIN: &[Step] = &[
     },
     Step { mutate: Some(tolerations::add), ..step("DefaultTolerationSeconds") },
     Step { mutate: Some(default_class::of_claim), ..step("DefaultStorageClass") },
+    Step { mutate: Some(in_use::protect), ..step("StorageObjectInUseProtection") },
     Step { validate: Some(resize::check), ..step("PersistentVolumeClaimResize") },
     Step {
         mutate: Some(runtime_class::complete),

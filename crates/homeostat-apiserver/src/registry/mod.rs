@@ -14,7 +14,7 @@ pub(crate) mod fields;
 mod generation;
 mod hooks;
 pub(crate) mod metadata;
-mod names;
+pub(crate) mod names;
 pub mod options;
 mod patch;
 mod read;

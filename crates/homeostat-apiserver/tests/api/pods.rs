@@ -58,7 +58,6 @@ async fn an_unscheduled_pod_goes_at_once_and_a_bound_one_gets_its_grace() {
 async fn a_pod_waits_for_its_service_account_when_told_to() {
     let client = client_of(|config| homeostat_apiserver::ServerConfig {
         service_account_admission: true,
-        mount_tokens: true,
         ..config
     });
     let pods = api(&client, "", "Pod");

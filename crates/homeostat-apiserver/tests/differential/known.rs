@@ -97,16 +97,6 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
-    known(
-        "kinds: claims",
-        "/metadata/finalizers",
-        "nothing removes the protection of claims yet, so none is given",
-    ),
-    known(
-        "kinds: claims / held by its protection",
-        "/metadata/deletion",
-        "nothing removes the protection of claims yet, so none is given",
-    ),
     known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),
     known(
         "workloads: deployments / a bad status",

@@ -96,7 +96,6 @@ async fn run(oracle: Client, sequence: Sequence) -> Vec<Difference> {
     let id = format!("diff-{}", env.random_alphanumeric(8).to_lowercase());
     let server = Server::new(ServerConfig {
         service_account_admission: true,
-        mount_tokens: true,
         service_range: AddressRange { base: [10, 96, 0, 0].into(), prefix: 16 },
         history: sequence.history.unwrap_or(4096),
         ..ServerConfig::new(env)

@@ -13,7 +13,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Map, json};
 
 use super::{DEFAULT_CLASS, PROVISIONER, matching};
-use crate::{pod, write};
+use crate::write;
 
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
@@ -153,10 +153,13 @@ async fn unprotect(
         return Ok(Outcome::Done);
     }
     let name = claim.name_any();
+    // A Pod that is on no node yet will not start with a claim that goes; one that is counts until
+    // it is deleted, whether it has ended or not.
     let uses = |pod: &Pod| {
-        let volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+        let spec = pod.spec.iter().filter(|spec| spec.node_name.is_some());
+        let volumes = spec.flat_map(|spec| spec.volumes.iter().flatten());
         let mut claims = volumes.filter_map(|v| v.persistent_volume_claim.as_ref());
-        !pod::is_terminal(pod) && claims.any(|c| c.claim_name == name)
+        claims.any(|c| c.claim_name == name)
     };
     if ctx.list::<Pod>().await?.iter().any(|pod| uses(pod)) {
         return Ok(Outcome::Done);

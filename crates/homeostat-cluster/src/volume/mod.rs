@@ -1,8 +1,10 @@
 //! Volumes: binds claims to volumes, makes local volumes on demand, and cleans up after them.
 //!
-//! [`claim`] follows PersistentVolumeClaims, [`reclaim`] PersistentVolumes. A local volume is a
+//! [`claim`] follows PersistentVolumeClaims, [`reclaim`] PersistentVolumes, [`attributes`] the
+//! VolumeAttributesClasses that both may name. A local volume is a
 //! directory under the data root; only directories this crate made are ever removed.
 
+mod attributes;
 mod claim;
 mod matching;
 mod reclaim;
@@ -14,6 +16,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 
 use crate::write;
 
+pub(crate) use self::attributes::controller as attributes_controller;
 pub(crate) use self::claim::controller as claim_controller;
 pub(crate) use self::reclaim::controller as volume_controller;
 

@@ -9,7 +9,6 @@ mod namespaces;
 mod persistentvolumes;
 mod pods;
 mod secrets;
-mod service_account;
 mod services;
 
 use serde_json::Value;

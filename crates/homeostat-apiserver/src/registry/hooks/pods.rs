@@ -1,13 +1,12 @@
-//! Pods: a phase from the start, a service account, and a quality of service.
+//! Pods: a phase from the start, and a quality of service.
 
 use serde_json::{Value, json};
 
-use super::{Hooks, NONE, service_account};
+use super::{Hooks, NONE};
 use crate::registry::metadata;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    create: |writer, kind, object| {
-        service_account::admit(writer, kind, object)?;
+    create: |_, _, object| {
         let quality = quality_of_service(object.get("spec").unwrap_or(&Value::Null));
         let status = json!({"phase": "Pending", "qosClass": quality});
         metadata::set_top(object, "status", Some(status));

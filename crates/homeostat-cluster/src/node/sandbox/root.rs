@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::io::{Error, Result};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
@@ -19,6 +19,9 @@ const NOTHING: Option<&str> = None;
 
 /// Device nodes that programs expect.
 const DEVICES: [&str; 7] = ["null", "zero", "full", "random", "urandom", "tty", "ptmx"];
+
+/// More links than this in one path are a circle.
+const MOST_LINKS: usize = 40;
 
 /// Builds the root of `spec` and moves into it.
 pub(super) fn build(spec: &Spec) -> Result<()> {
@@ -214,13 +217,51 @@ fn restrictions(path: &Path) -> Result<MsFlags> {
         .fold(MsFlags::empty(), |all, (_, one)| all | *one))
 }
 
-/// The absolute path `inside`, as a path below `root` that cannot climb out of it.
+/// The absolute path `inside`, as a path below `root` that cannot climb out of it: links lead
+/// where they will lead once `root` is the root, as `/var/run` does to `/run` on most hosts.
 fn below(root: &Path, inside: &Path) -> PathBuf {
-    let mut path = root.to_owned();
-    for part in inside.components() {
-        if let std::path::Component::Normal(name) = part {
-            path.push(name);
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+    };
+    let (mut path, mut left, mut links) = (root.to_owned(), parts(inside), 0);
+    while let Some(part) = left.pop() {
+        match part.components().next() {
+            Some(Component::ParentDir) if path != root => drop(path.pop()),
+            Some(Component::Normal(name)) => {
+                path.push(name);
+                if links < MOST_LINKS
+                    && let Ok(link) = fs::read_link(&path)
+                {
+                    links += 1;
+                    path.pop();
+                    if link.is_absolute() {
+                        root.clone_into(&mut path);
+                    }
+                    left.extend(parts(&link));
+                }
+            }
+            _ => {}
         }
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_a_place_below_the_root_and_never_out_of_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path();
+        fs::create_dir(root.join("var")).unwrap();
+        symlink("/run", root.join("var/run")).unwrap();
+        symlink("../../../etc", root.join("var/up")).unwrap();
+        symlink("round", root.join("round")).unwrap();
+        let place = |inside: &str| below(root, Path::new(inside));
+        assert_eq!(place("/var/run/secrets/token"), root.join("run/secrets/token"));
+        assert_eq!(place("/var/up/passwd"), root.join("etc/passwd"));
+        assert_eq!(place("/../../data"), root.join("data"));
+        assert!(place("/round/data").starts_with(root));
+    }
 }

@@ -1,61 +1,35 @@
-//! The account of a Pod: which one, and a token of it in every container.
+//! The volume with the token of a Pod's account, mounted in every container.
 
+use homeostat_env::Env;
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
-use crate::registry::{Writer, metadata, names};
-use crate::status::Status;
+use crate::registry::names;
 
 /// Where programs look for the token, the authority and the namespace.
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Pods run as an account of their namespace, which must exist if the server is told to insist.
-pub(super) fn admit(writer: &Writer<'_>, kind: &Kind, pod: &mut Value) -> Result<(), Status> {
-    if !writer.registry.config.service_account_admission
-        || !pod.get("spec").is_some_and(Value::is_object)
-    {
-        return Ok(());
-    }
-    let name = pod.pointer("/spec/serviceAccountName").and_then(Value::as_str).unwrap_or("");
-    if pod["metadata"]["annotations"].get(MIRROR).is_some() {
-        if name.is_empty() {
-            return Ok(());
-        }
-        let why = "a mirror pod may not reference service accounts";
-        return Err(Status::forbidden(kind, metadata::name(pod), why));
-    }
-    let account = if name.is_empty() { "default".to_owned() } else { name.to_owned() };
-    let namespace = metadata::namespace(pod).to_owned();
-    let Some(live) = writer.registry.peek("serviceaccounts", &namespace, &account) else {
-        let why = format!(
-            "error looking up service account {namespace}/{account}: serviceaccount {account:?} not found"
-        );
-        return Err(Status::forbidden(kind, metadata::name(pod), &why));
-    };
-    let spec = &mut pod["spec"];
-    spec["serviceAccountName"] = account.clone().into();
-    spec["serviceAccount"] = account.into();
-    let field = "automountServiceAccountToken";
-    let automount = spec.get(field).and_then(Value::as_bool).or(live[field].as_bool());
-    if writer.registry.config.mount_tokens && automount.unwrap_or(true) {
-        let fresh = names::generate(&writer.registry.env, VOLUME);
-        mount_token(spec, &fresh);
-    }
-    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
-    if is_empty(&spec["imagePullSecrets"]) && !is_empty(&live["imagePullSecrets"]) {
-        spec["imagePullSecrets"] = live["imagePullSecrets"].clone();
-    }
-    Ok(())
+/// A fresh name for the volume.
+pub(super) fn volume_name(env: &Env) -> String {
+    names::generate(env, VOLUME)
+}
+
+/// Whether a volume of the Pod holds a token.
+pub(super) fn is_projected(spec: &Value) -> bool {
+    let list = |value: &Value, field: &str| value[field].as_array().cloned().unwrap_or_default();
+    list(spec, "volumes")
+        .iter()
+        .flat_map(|volume| list(&volume["projected"], "sources"))
+        .any(|source| source.get("serviceAccountToken").is_some())
 }
 
 /// Gives every container the token, unless it has something else in its place.
-fn mount_token(spec: &mut Value, fresh: &str) {
+pub(super) fn mount(spec: &mut Value, draw: impl FnOnce() -> String) {
     let volumes = spec.get("volumes").and_then(Value::as_array).into_iter().flatten();
     let mut known = volumes.filter_map(|volume| volume["name"].as_str());
     let present = known.find(|name| name.starts_with(VOLUME)).map(str::to_owned);
-    let volume = present.as_deref().unwrap_or(fresh);
+    let is_present = present.is_some();
+    let volume = present.unwrap_or_else(draw);
     let mut needed = false;
     for list in ["initContainers", "containers"] {
         for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -68,11 +42,11 @@ fn mount_token(spec: &mut Value, fresh: &str) {
             }
         }
     }
-    if !needed || present.is_some() {
+    if !needed || is_present {
         return;
     }
     let token = json!({
-        "name": fresh,
+        "name": volume,
         "projected": {
             "sources": [
                 {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
@@ -105,7 +79,7 @@ mod tests {
             "containers": [{"name": "a", "volumeMounts": [own]}, {"name": "b"}],
             "volumes": [{"name": "mine", "emptyDir": {}}],
         });
-        mount_token(&mut spec, "kube-api-access-x");
+        mount(&mut spec, || "kube-api-access-x".to_owned());
         assert_eq!(spec["containers"][0]["volumeMounts"], json!([own]));
         assert_eq!(spec["containers"][1]["volumeMounts"][0]["name"], "kube-api-access-x");
         assert_eq!(spec["volumes"][1]["name"], "kube-api-access-x");
@@ -117,7 +91,7 @@ mod tests {
             "containers": [{"name": "a"}],
             "volumes": [{"name": "kube-api-access-own", "emptyDir": {}}],
         });
-        mount_token(&mut spec, "kube-api-access-x");
+        mount(&mut spec, || "kube-api-access-x".to_owned());
         assert_eq!(spec["containers"][0]["volumeMounts"][0]["name"], "kube-api-access-own");
         assert_eq!(spec["volumes"].as_array().map(Vec::len), Some(1));
     }
