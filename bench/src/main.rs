@@ -1,4 +1,5 @@
-//! Figures of the API server, side by side with kube-apiserver and etcd, in one run on one machine.
+//! Figures side by side, in one run on one machine: the API server beside kube-apiserver and etcd,
+//! the runtime beside kube-rs and controller-runtime.
 //!
 //! `cargo xtask bench` builds and runs it and writes `bench/RESULTS.md`. Figures, not tests: they
 //! depend on the machine, so nothing fails by them; what matters is the ratio.
@@ -8,6 +9,9 @@
 
 mod load;
 mod measure;
+mod process;
+mod results;
+mod runtime;
 mod serve;
 mod side;
 mod table;
@@ -21,10 +25,10 @@ use measure::{Figures, Sizes};
 use side::Side;
 
 #[derive(Parser)]
-#[command(about = "Measure the API server beside kube-apiserver and etcd")]
+#[command(about = "Measure the API server and the runtime beside their peers")]
 enum Command {
-    /// Measure both and write the table.
-    Run {
+    /// The API server beside kube-apiserver and etcd.
+    Api {
         /// The project's own command, which starts kube-apiserver and etcd.
         #[arg(long)]
         xtask: PathBuf,
@@ -38,6 +42,11 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         watchers: usize,
     },
+    /// The runtime beside kube-rs and controller-runtime.
+    Runtime(runtime::Runtime),
+    /// Be the controller that is measured.
+    #[command(hide = true)]
+    Peer(runtime::Peer),
     /// Be the server that is measured.
     #[command(hide = true)]
     Serve(serve::Serve),
@@ -47,7 +56,9 @@ enum Command {
 async fn main() -> Result<()> {
     match Command::parse() {
         Command::Serve(serve) => serve.run().await,
-        Command::Run { xtask, results, objects, watchers } => {
+        Command::Runtime(runtime) => runtime.run().await,
+        Command::Peer(peer) => peer.run().await,
+        Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };
             let folder = tempfile::tempdir()?;
             println!("homeostat");
@@ -58,8 +69,7 @@ async fn main() -> Result<()> {
             let theirs = measure_and_stop(theirs, sizes).await?;
             let table = table::render(&ours, &theirs, sizes, serve::in_process_start());
             print!("{table}");
-            std::fs::write(results, table)?;
-            Ok(())
+            results::write(&results, "The API server", &table)
         }
     }
 }

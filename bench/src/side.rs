@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// The processor's time is counted in these.
-const TICK: Duration = Duration::from_millis(10);
+use crate::process::{children, processor_time, resident};
+
 /// How often a server that starts is asked whether it is ready.
 const ASK_EVERY: Duration = Duration::from_millis(2);
 
@@ -20,6 +20,8 @@ pub(crate) struct Side {
     /// The processes that do the work.
     pids: Vec<u32>,
     config: Config,
+    /// Where the way to it is written down.
+    pub(crate) kubeconfig: PathBuf,
     pub(crate) client: Client,
     /// From the start of the processes to the first request that is answered with "ok".
     pub(crate) ready: Duration,
@@ -49,7 +51,7 @@ impl Side {
     }
 
     /// Waits until the server is ready; it has `below` processes below the one that was started.
-    async fn wait(child: Child, kubeconfig: &PathBuf, below: usize) -> Result<Self> {
+    async fn wait(child: Child, kubeconfig: &Path, below: usize) -> Result<Self> {
         let begin = Instant::now();
         let deadline = begin + Duration::from_secs(120);
         loop {
@@ -57,9 +59,9 @@ impl Side {
                 bail!("a server is not ready after two minutes");
             }
             tokio::time::sleep(ASK_EVERY).await;
-            let Ok(kubeconfig) = Kubeconfig::read_from(kubeconfig) else { continue };
+            let Ok(read) = Kubeconfig::read_from(kubeconfig) else { continue };
             let options = KubeConfigOptions::default();
-            let Ok(config) = Config::from_custom_kubeconfig(kubeconfig, &options).await else {
+            let Ok(config) = Config::from_custom_kubeconfig(read, &options).await else {
                 continue;
             };
             let client = Client::try_from(config.clone())?;
@@ -70,7 +72,8 @@ impl Side {
                 if below == 0 {
                     pids = vec![child.id()];
                 }
-                return Ok(Self { child, pids, config, client, ready });
+                let kubeconfig = kubeconfig.to_owned();
+                return Ok(Self { child, pids, config, kubeconfig, client, ready });
             }
         }
     }
@@ -99,31 +102,4 @@ impl Side {
         self.child.wait()?;
         Ok(())
     }
-}
-
-fn resident(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kilobytes * 1024)
-}
-
-/// The fields of `/proc/PID/stat` after the name, which may hold anything.
-fn stat(pid: u32) -> Result<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let (_, rest) = stat.rsplit_once(") ").context("no name")?;
-    Ok(rest.split(' ').map(str::to_owned).collect())
-}
-
-fn processor_time(pid: u32) -> Result<Duration> {
-    let fields = stat(pid)?;
-    let ticks = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
-    Ok(TICK * ticks)
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let of = |pid: &u32| stat(*pid).is_ok_and(|fields| fields[1] == parent.to_string());
-    pids.filter(of).collect()
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::measure::{Figures, Sizes};
+use crate::process;
 
 struct Row {
     what: String,
@@ -23,11 +24,10 @@ pub(crate) fn render(
     in_process: [Duration; 2],
 ) -> String {
     let mut text = String::from(
-        "# Figures\n\nWritten by `cargo xtask bench`; do not edit. Both sides on one machine, one after the other, \
-         over TLS with the\nsame client, both durable (a write is on disk before it is acknowledged). Objects are \
-         ConfigMaps of about 1 kB.\n\n",
+        "`cargo xtask bench api`. Both sides on one machine, one after the other, over TLS with the same client,\n\
+         both durable (a write is on disk before it is acknowledged). Objects are ConfigMaps of about 1 kB.\n\n",
     );
-    let _ = writeln!(text, "Machine: {}.\n", machine());
+    let _ = writeln!(text, "Machine: {}.\n", process::machine());
     text.push_str(
         "| figure | homeostat | kube-apiserver + etcd | ratio | goal |\n|---|---:|---:|---:|---|\n",
     );
@@ -48,7 +48,6 @@ pub(crate) fn render(
         text,
         "| start to ready in-process: first, later | {first} ms, {second} ms | – | – | ≤ 5 ms |"
     );
-    text.push_str("\nThe ratio says how many times better the left side is.\n");
     text
 }
 
@@ -84,7 +83,7 @@ fn rows(ours: &Figures, theirs: &Figures, sizes: Sizes) -> Vec<Row> {
     rows
 }
 
-fn shown(figure: f64) -> String {
+pub(crate) fn shown(figure: f64) -> String {
     if figure >= 100.0 {
         format!("{figure:.0}")
     } else if figure >= 10.0 {
@@ -94,25 +93,15 @@ fn shown(figure: f64) -> String {
     }
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn microseconds(duration: Duration) -> f64 {
+pub(crate) fn microseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
-}
-
-/// What the system says it is.
-fn machine() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let cpuinfo = read("/proc/cpuinfo");
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
-    let model = model.trim_start_matches([' ', '\t', ':']);
-    format!("{cpus} × {}", if model.is_empty() { "an unknown processor" } else { model })
 }

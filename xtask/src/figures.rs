@@ -3,7 +3,7 @@
 //! Figures, not tests: they depend on the machine, so nothing fails by them.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::workspace::{output, root, run};
+use crate::workspace::{cargo, run, target};
 
 const RUNS: usize = 5;
 const OPERATORS: &str = "at,webapp,database,logical-database";
@@ -20,9 +20,8 @@ const OPERATORS: &str = "at,webapp,database,logical-database";
 const SETTLE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run_all() -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    run(&cargo, &["build", "--release", "--package", "homeostat-cli"])?;
-    let binary = binary(&cargo)?;
+    run(cargo(), &["build", "--release", "--package", "homeostat-cli"])?;
+    let binary = target()?.join("release/homeostat");
     let mut starts = Vec::new();
     let mut memory = 0;
     for index in 0..RUNS {
@@ -41,14 +40,6 @@ pub(crate) fn run_all() -> Result<()> {
     let megabytes = memory as f64 / 1024.0;
     println!("memory, four operators idle: {megabytes:.1} MB resident (goal: at most 60 MB)");
     Ok(())
-}
-
-fn binary(cargo: &str) -> Result<PathBuf> {
-    let metadata = output(cargo, &["metadata", "--format-version=1", "--no-deps"], &root())?;
-    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
-    let target =
-        metadata["target_directory"].as_str().context("cargo names no target directory")?;
-    Ok(Path::new(target).join("release/homeostat"))
 }
 
 /// A running `homeostat up`.

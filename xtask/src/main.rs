@@ -41,8 +41,11 @@ enum Verb {
     Conformance(conformance::Conformance),
     /// Write the tables of built-in kinds from the published API of Kubernetes.
     Generate(generate::Generate),
-    /// Measure the API server beside kube-apiserver and etcd.
-    Bench(bench::Bench),
+    /// Measure beside the peers, and write `bench/RESULTS.md`.
+    Bench {
+        #[command(subcommand)]
+        what: bench::Bench,
+    },
     /// Kill the store in the middle of its work and look for what it lost.
     Crash(crash::Crash),
     /// Measure the start and the memory of an embedded cluster with the four operators.
@@ -68,7 +71,7 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Oracle { verb } => oracle::run(&verb),
         Verb::Conformance(conformance) => conformance.run(),
         Verb::Generate(generate) => generate.run(),
-        Verb::Bench(bench) => bench.run(),
+        Verb::Bench { what } => what.run(),
         Verb::Crash(crash) => crash.run(),
         Verb::Figures => figures::run_all(),
         Verb::Tidy => tidy::run(),

@@ -66,3 +66,16 @@ pub(crate) fn output(program: &str, arguments: &[&str], folder: &Path) -> Result
     }
     Ok(String::from_utf8(output.stdout)?)
 }
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> Result<PathBuf> {
+    let metadata = output(&cargo(), &["metadata", "--format-version=1", "--no-deps"], &root())?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let target = metadata["target_directory"].as_str();
+    Ok(PathBuf::from(target.context("cargo names no target directory")?))
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}

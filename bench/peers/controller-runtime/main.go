@@ -1,0 +1,153 @@
+// The same controller as the other sides of the benchmark, on controller-runtime: every Pod is
+// reconciled, nothing is done. `queue` measures the two work queues instead.
+//
+// What it says and hears is described in bench/src/runtime/peer.rs.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/go-logr/logr"
+)
+
+const sent = "bench.homeostat.dev/sent"
+
+// seen counts reconciles and collects how long events took.
+type seen struct {
+	mutex     sync.Mutex
+	count     int
+	watching  bool
+	latencies []int64
+	changed   *sync.Cond
+}
+
+func (s *seen) reconciled(pod *corev1.Pod) {
+	now := time.Now().UnixNano()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.count++
+	if text, ok := pod.Annotations[sent]; ok && s.watching {
+		if at, err := strconv.ParseInt(text, 10, 64); err == nil {
+			s.latencies = append(s.latencies, now-at)
+		}
+	}
+	s.changed.Broadcast()
+}
+
+func (s *seen) wait(enough func() bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for !enough() {
+		s.changed.Wait()
+	}
+}
+
+func main() {
+	var err error
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "queue":
+		measureQueues()
+	case len(os.Args) == 3:
+		err = run(os.Args[1], os.Args[2])
+	default:
+		err = fmt.Errorf("usage: controller-runtime KUBECONFIG PODS | queue")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(kubeconfig, pods string) error {
+	count, err := strconv.Atoi(pods)
+	if err != nil {
+		return err
+	}
+	log.SetLogger(logr.Discard())
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		// What its experts do: managed fields are not cached, and reads are not copied.
+		Cache: cache.Options{
+			DefaultTransform:             cache.TransformStripManagedFields(),
+			DefaultUnsafeDisableDeepCopy: new(true),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	seen := &seen{}
+	seen.changed = sync.NewCond(&seen.mutex)
+	get := manager.GetClient()
+	err = ctrl.NewControllerManagedBy(manager).
+		For(&corev1.Pod{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 10}).
+		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+			// The other sides are given the object; a reconciler here begins by getting it.
+			pod := &corev1.Pod{}
+			if err := get.Get(ctx, request.NamespacedName, pod); err != nil {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			seen.reconciled(pod)
+			return reconcile.Result{}, nil
+		}))
+	if err != nil {
+		return err
+	}
+
+	commands := bufio.NewScanner(os.Stdin)
+	say("begin")
+	commands.Scan()
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Start(context.Background()) }()
+	go func() {
+		if err := <-ended; err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+	}()
+	seen.wait(func() bool { return seen.count >= count })
+	say("all")
+	commands.Scan()
+	// Go gives memory back slowly; it shall not be held against it.
+	debug.FreeOSMemory()
+	seen.mutex.Lock()
+	seen.watching = true
+	seen.mutex.Unlock()
+	say("settled")
+	commands.Scan()
+	events, err := strconv.Atoi(commands.Text())
+	if err != nil {
+		return err
+	}
+	seen.wait(func() bool { return len(seen.latencies) >= events })
+	for _, latency := range seen.latencies {
+		fmt.Println(latency)
+	}
+	return nil
+}
+
+func say(word string) {
+	fmt.Println(word)
+}

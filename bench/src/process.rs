@@ -1,0 +1,57 @@
+//! What the system says about a process.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+/// The processor's time is counted in these.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Resident memory, in bytes.
+pub(crate) fn resident(pid: u32) -> Result<u64> {
+    memory(pid, "VmRSS:")
+}
+
+/// The most memory that was ever resident, in bytes.
+pub(crate) fn peak(pid: u32) -> Result<u64> {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: u32, field: &str) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).context("no such field")?;
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes * 1024)
+}
+
+/// Processor time so far, of all threads.
+pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
+    let fields = stat(pid)?;
+    let ticks = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
+    Ok(TICK * ticks)
+}
+
+/// The processes that `parent` has started.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let of = |pid: &u32| stat(*pid).is_ok_and(|fields| fields[1] == parent.to_string());
+    pids.filter(of).collect()
+}
+
+/// The fields of `/proc/PID/stat` after the name, which may hold anything.
+fn stat(pid: u32) -> Result<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, rest) = stat.rsplit_once(") ").context("no name")?;
+    Ok(rest.split(' ').map(str::to_owned).collect())
+}
+
+/// What the system says it runs on.
+pub(crate) fn machine() -> String {
+    let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
+    let model = model.trim_start_matches([' ', '\t', ':']);
+    format!("{cpus} × {}", if model.is_empty() { "an unknown processor" } else { model })
+}

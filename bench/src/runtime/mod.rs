@@ -1,0 +1,114 @@
+//! The runtime beside its peers: one server, one set of Pods, the same no-op controller on each.
+
+mod ours;
+mod peer;
+mod pods;
+mod queue;
+mod table;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::results;
+use crate::side::Side;
+
+pub(crate) use ours::Peer;
+use peer::Running;
+
+/// `homeostat-bench runtime`
+#[derive(clap::Args)]
+pub(crate) struct Runtime {
+    /// The controller on kube-rs.
+    #[arg(long)]
+    kube_rs: PathBuf,
+    /// The controller on controller-runtime.
+    #[arg(long)]
+    controller_runtime: PathBuf,
+    /// Where the table goes.
+    #[arg(long)]
+    results: PathBuf,
+    /// How many Pods there are.
+    #[arg(long, default_value_t = 20_000)]
+    pods: usize,
+    /// How many of them change once, for each controller.
+    #[arg(long, default_value_t = 5000)]
+    events: usize,
+}
+
+/// What came out, for one controller.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Figures {
+    pod_bytes: f64,
+    peak_pod_bytes: f64,
+    cold_cpu: Duration,
+    cold_wall: Duration,
+    median: Duration,
+    p99: Duration,
+    event_cpu: Duration,
+}
+
+impl Runtime {
+    pub(crate) async fn run(self) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let mut server = Side::ours(&folder.path().join("server")).await?;
+        let result = self.measure(&server).await;
+        server.stop()?;
+        let table = result?;
+        print!("{table}");
+        results::write(&self.results, "The runtime", &table)
+    }
+
+    async fn measure(&self, server: &Side) -> Result<String> {
+        println!("{} Pods are made", self.pods);
+        let size = pods::fill(&server.client, self.pods).await?;
+        println!("a Pod has {size} bytes");
+        let this = std::env::current_exe()?;
+        let mut all = Vec::new();
+        let (count, config) = (self.pods.to_string(), server.kubeconfig.to_string_lossy());
+        for (name, program, arguments) in [
+            ("homeostat", &this, vec!["peer", &config, &count]),
+            ("kube-rs", &self.kube_rs, vec![&config, &count]),
+            ("kube-rs, no managedFields", &self.kube_rs, vec![&config, &count, "stripped"]),
+            ("controller-runtime", &self.controller_runtime, vec![&config, &count]),
+        ] {
+            println!("{name}");
+            let figures = self.measure_one(server, Running::start(program, &arguments)?).await?;
+            println!("  {figures:?}");
+            all.push((name, figures));
+        }
+        let mut queues = vec![queue::ours()];
+        queues.extend(queue::theirs(&self.controller_runtime)?);
+        let events = self.events.min(self.pods);
+        Ok(table::render(&all, &queues, self.pods, size, events))
+    }
+
+    async fn measure_one(&self, server: &Side, mut peer: Running) -> Result<Figures> {
+        let idle = peer.resident()?;
+        peer.tell("go")?;
+        let begin = std::time::Instant::now();
+        peer.hears("all")?;
+        let (cold_wall, cold_cpu) = (begin.elapsed(), peer.processor_time()?);
+        peer.tell("settle")?;
+        peer.hears("settled")?;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let (settled, peak) = (peer.resident()?, peer.peak()?);
+        let before = peer.processor_time()?;
+        let events = pods::change(&server.client, self.pods, self.events).await?;
+        let latencies = peer.latencies(events)?;
+        let cpu = peer.latency_cpu().saturating_sub(before);
+        let at = |share: usize| latencies[(latencies.len() * share / 100).min(events - 1)];
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let per_pod = |bytes: u64| bytes.saturating_sub(idle) as f64 / self.pods as f64;
+        Ok(Figures {
+            pod_bytes: per_pod(settled),
+            peak_pod_bytes: per_pod(peak),
+            cold_cpu,
+            cold_wall,
+            median: at(50),
+            p99: at(99),
+            event_cpu: cpu / u32::try_from(events)?,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! A controller as a process, and the few words exchanged with it.
+//!
+//! It says `begin` once its client is there and waits for a line; then it starts its controller and
+//! says `all` when every Pod was reconciled. After the next line it says `settled`; from then on it
+//! notes how long ago each Pod it reconciles was changed (the annotation [`super::pods::SENT`],
+//! nanoseconds since 1970). The last line it gets is a number: when it has noted so many, it prints
+//! them, one per line, and ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process;
+
+pub(super) struct Running {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// Processor time when the last event was reconciled.
+    cpu: Duration,
+}
+
+impl Running {
+    /// Starts it and waits until it has begun.
+    pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} does not start", program.display()))?;
+        let input = child.stdin.take().context("no input")?;
+        let output = BufReader::new(child.stdout.take().context("no output")?);
+        let mut running = Self { child, input, output, cpu: Duration::ZERO };
+        running.hears("begin")?;
+        Ok(running)
+    }
+
+    pub(super) fn tell(&mut self, line: &str) -> Result<()> {
+        writeln!(self.input, "{line}")?;
+        Ok(self.input.flush()?)
+    }
+
+    pub(super) fn hears(&mut self, word: &str) -> Result<()> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        ensure!(line.trim() == word, "a controller said {line:?} instead of {word:?}");
+        Ok(())
+    }
+
+    /// How long the changes took, shortest first.
+    pub(super) fn latencies(&mut self, events: usize) -> Result<Vec<Duration>> {
+        self.tell(&events.to_string())?;
+        let mut latencies = Vec::with_capacity(events);
+        for line in (&mut self.output).lines() {
+            if latencies.is_empty() {
+                self.cpu = process::processor_time(self.child.id())?;
+            }
+            latencies.push(Duration::from_nanos(line?.trim().parse()?));
+        }
+        ensure!(latencies.len() >= events, "a controller ended too soon");
+        ensure!(self.child.wait()?.success(), "a controller failed");
+        latencies.sort_unstable();
+        Ok(latencies)
+    }
+
+    /// Processor time when the first of the latencies was read.
+    pub(super) fn latency_cpu(&self) -> Duration {
+        self.cpu
+    }
+
+    pub(super) fn resident(&self) -> Result<u64> {
+        process::resident(self.child.id())
+    }
+
+    pub(super) fn peak(&self) -> Result<u64> {
+        process::peak(self.child.id())
+    }
+
+    pub(super) fn processor_time(&self) -> Result<Duration> {
+        process::processor_time(self.child.id())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended by itself, unless something failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,90 @@
+//! The figures of the runtime as tables for people.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::Figures;
+use super::queue::{Queued, WAITING};
+use crate::process;
+use crate::table::{microseconds, milliseconds, shown};
+
+/// A figure: what it is, its unit, what shall come of it, and how to get it.
+type Row = (String, &'static str, &'static str, fn(&Figures) -> f64);
+
+pub(super) fn render(
+    all: &[(&str, Figures)],
+    queues: &[Queued],
+    pods: usize,
+    size: usize,
+    events: usize,
+) -> String {
+    let mut text = format!(
+        "`cargo xtask bench runtime`. {pods} Pods of {size} bytes on the embedded server (JSON over TLS), the same \
+         no-op\ncontroller with 10 workers on each runtime, one after the other. kube-rs is its `Controller` as it \
+         comes, and once\nmore with managedFields dropped through its unstable streams; controller-runtime drops \
+         managedFields, reads without\ncopies, and had to give free memory back before it was weighed. Memory is \
+         resident memory beyond that of the idle\nprocess. Events: {events} Pods were changed once each, one every \
+         2 ms; the time runs from the request, so it\nincludes the server's.\n\nMachine: {}.\n\n| figure |",
+        process::machine(),
+    );
+    for (name, _) in all {
+        let _ = write!(text, " {name} |");
+    }
+    text.push_str(" ratios | goal |\n|---|");
+    text.push_str(&"---:|".repeat(all.len() + 1));
+    text.push_str("---|\n");
+    for (what, unit, goal, figure) in rows(pods) {
+        let _ = write!(text, "| {what} |");
+        for (_, figures) in all {
+            let _ = write!(text, " {} {unit} |", shown(figure(figures)));
+        }
+        let ratio = |other: &(&str, Figures)| ratio(figure(&all[0].1), figure(&other.1));
+        let ratios = all.iter().skip(1).map(ratio).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, " {ratios} | {goal} |");
+    }
+    queue_table(&mut text, queues);
+    text
+}
+
+fn rows(pods: usize) -> Vec<Row> {
+    let row =
+        |what: &str, unit, goal, figure: fn(&Figures) -> f64| (what.to_owned(), unit, goal, figure);
+    vec![
+        row("memory per Pod", "kB", "12× kube-rs, 5× controller-runtime", |it| {
+            it.pod_bytes / 1e3
+        }),
+        row("memory per Pod, peak", "kB", "", |it| it.peak_pod_bytes / 1e3),
+        (format!("CPU until all {pods} are reconciled"), "s", "4×", |it| {
+            it.cold_cpu.as_secs_f64()
+        }),
+        row("time until then", "s", "", |it| it.cold_wall.as_secs_f64()),
+        row("event to reconcile, median", "ms", "", |it| milliseconds(it.median)),
+        row("event to reconcile, p99", "ms", "2×", |it| milliseconds(it.p99)),
+        row("CPU per event", "µs", "", |it| microseconds(it.event_cpu)),
+    ]
+}
+
+fn queue_table(text: &mut String, queues: &[Queued]) {
+    text.push_str("\nOne add, get, forget and done of a work queue:\n\n| keys in the queue |");
+    for queue in queues {
+        let _ = write!(text, " {} |", queue.name);
+    }
+    text.push_str(" ratios | goal |\n|---|");
+    text.push_str(&"---:|".repeat(queues.len() + 1));
+    text.push_str("---|\n");
+    let alone: fn(&Queued) -> Duration = |queue| queue.alone;
+    for (depth, figure) in [(0, alone), (WAITING, |queue: &Queued| queue.behind_many)] {
+        let nanoseconds = |queue: &Queued| figure(queue).as_secs_f64() * 1e9;
+        let _ = write!(text, "| {depth} |");
+        for queue in queues {
+            let _ = write!(text, " {} ns |", shown(nanoseconds(queue)));
+        }
+        let ratio = |other: &Queued| ratio(nanoseconds(&queues[0]), nanoseconds(other));
+        let ratios = queues.iter().skip(1).map(ratio).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, " {ratios} | 2× client-go |");
+    }
+}
+
+fn ratio(ours: f64, theirs: f64) -> String {
+    format!("{:.1}×", theirs / ours)
+}
