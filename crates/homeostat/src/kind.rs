@@ -40,6 +40,12 @@ impl<K> Object for K where
 {
 }
 
+/// What a cached object can be read as: an [`Object`], [`kube::api::DynamicObject`] for a kind known
+/// only at run time, [`kube::core::PartialObjectMeta`], or any type of your own with fewer fields.
+pub trait View: DeserializeOwned + Send + Sync + 'static {}
+
+impl<K: DeserializeOwned + Send + Sync + 'static> View for K {}
+
 /// A kind of object; cheap to clone and ordered, so that it can be a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(Arc<Parts>);

@@ -61,7 +61,7 @@ pub use event::EventType;
 pub use hotloop::HotLoop;
 pub use journal::Journal;
 pub use key::Key;
-pub use kind::{Kind, Object};
+pub use kind::{Kind, Object, View};
 pub use lease::Lease;
 pub use manager::{Manager, Running};
 pub use metrics::Metrics;

@@ -206,7 +206,7 @@ mod tests {
             key: key.clone(),
             uid: text("/metadata/uid").into(),
             resource_version: text("/metadata/resourceVersion").into(),
-            owners: vec![serde_json::from_value(owner).unwrap()],
+            owners: vec![serde_json::from_value(owner).unwrap()].into(),
             finalizers: Vec::new(),
             is_deleting: false,
         };

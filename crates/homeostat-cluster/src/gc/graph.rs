@@ -24,7 +24,7 @@ pub(crate) struct Node {
     pub(crate) key: Key,
     pub(crate) uid: Uid,
     pub(crate) resource_version: String,
-    pub(crate) owners: Vec<Owner>,
+    pub(crate) owners: Arc<[Owner]>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) is_deleting: bool,
 }
@@ -36,7 +36,7 @@ impl Node {
             key: header.key.clone(),
             uid: Arc::clone(&header.uid),
             resource_version: header.resource_version.clone(),
-            owners: header.owners.clone(),
+            owners: Arc::clone(&header.owners),
             finalizers: header.finalizers.clone(),
             is_deleting: header.is_being_deleted(),
         }
@@ -92,7 +92,7 @@ impl Graph {
     fn insert(&mut self, node: Node) -> BTreeSet<Uid> {
         let mut look = BTreeSet::new();
         let before = self.unlink(&node.uid);
-        for owner in &node.owners {
+        for owner in &*node.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(node.uid.clone());
         }
         if let Some(namespace) = &node.key.namespace {
@@ -102,7 +102,7 @@ impl Graph {
             look.insert(node.uid.clone());
         }
         // An owner that waits may be free to go once it is not named or not blocked any more.
-        for owner in before.iter().flat_map(|old| &old.owners) {
+        for owner in before.iter().flat_map(|old| &*old.owners) {
             if !node.blocks(&owner.uid) {
                 look.extend(self.waiting(&owner.uid));
             }
@@ -115,7 +115,7 @@ impl Graph {
     pub(crate) fn remove(&mut self, uid: &Uid) -> BTreeSet<Uid> {
         let mut look = BTreeSet::new();
         if let Some(node) = self.unlink(uid) {
-            for owner in &node.owners {
+            for owner in &*node.owners {
                 look.extend(self.waiting(&owner.uid));
             }
         }
@@ -125,7 +125,7 @@ impl Graph {
 
     fn unlink(&mut self, uid: &Uid) -> Option<Node> {
         let node = self.nodes.remove(uid)?;
-        for owner in &node.owners {
+        for owner in &*node.owners {
             if let Some(set) = self.dependents.get_mut(&owner.uid) {
                 set.remove(uid);
                 if set.is_empty() {

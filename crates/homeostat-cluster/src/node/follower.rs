@@ -132,7 +132,7 @@ impl Follower {
         }
         let Some(new) = &delta.new else { return };
         let pod = match new.decode::<Pod>() {
-            Ok(pod) => Pod::clone(&pod),
+            Ok(pod) => pod,
             Err(error) => {
                 tracing::warn!(pod = %delta.key(), %error, "a Pod that cannot be read is not run");
                 return;

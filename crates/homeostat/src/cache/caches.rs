@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use homeostat_env::Env;
+use serde_json::Value;
 
 use super::informer::{Handle, Informer};
 use crate::kind::Kind;
@@ -26,6 +27,22 @@ impl Scope {
     }
 }
 
+/// Changes what is kept of an object before it is cached; see [`Caches::with_transform`].
+#[derive(Clone)]
+pub struct Transform(Arc<dyn Fn(&mut Value) + Send + Sync>);
+
+impl Transform {
+    pub(crate) fn apply(&self, object: &mut Value) {
+        (self.0)(object);
+    }
+}
+
+impl fmt::Debug for Transform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transform")
+    }
+}
+
 /// The shared informers of one client; clones are handles on the same set.
 #[derive(Clone)]
 pub struct Caches {
@@ -36,6 +53,7 @@ struct Shared {
     client: kube::Client,
     env: Env,
     keep_managed_fields: bool,
+    transforms: BTreeMap<Kind, Transform>,
     /// Weak: an informer that nobody holds any more stops.
     informers: Mutex<BTreeMap<(Kind, Scope), Weak<Handle>>>,
 }
@@ -44,18 +62,44 @@ impl Caches {
     /// No informers yet; `managedFields` will be cut out of what is cached.
     #[must_use]
     pub fn new(client: kube::Client, env: Env) -> Self {
-        Self::build(client, env, false)
+        Self::build(client, env, false, BTreeMap::new())
     }
 
     /// The same, with `managedFields` kept; they cost about as much memory as the rest.
     #[must_use]
     pub fn with_managed_fields(client: kube::Client, env: Env) -> Self {
-        Self::build(client, env, true)
+        Self::build(client, env, true, BTreeMap::new())
     }
 
-    fn build(client: kube::Client, env: Env, keep_managed_fields: bool) -> Self {
+    /// Another set of informers, without any yet, that caches objects of that kind only after
+    /// `transform`: whatever it removes takes no memory and cannot be read. Names, labels, owners
+    /// and the rest of the header stay as the server sent them. A second one comes after the first.
+    #[must_use]
+    pub fn with_transform(
+        &self,
+        kind: Kind,
+        transform: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        let Shared { client, env, keep_managed_fields, transforms, .. } = &*self.shared;
+        let mut transforms = transforms.clone();
+        let first = transforms.remove(&kind);
+        let both = move |object: &mut Value| {
+            first.iter().for_each(|first| first.apply(object));
+            transform(object);
+        };
+        transforms.insert(kind, Transform(Arc::new(both)));
+        Self::build(client.clone(), env.clone(), *keep_managed_fields, transforms)
+    }
+
+    fn build(
+        client: kube::Client,
+        env: Env,
+        keep_managed_fields: bool,
+        transforms: BTreeMap<Kind, Transform>,
+    ) -> Self {
         let informers = Mutex::default();
-        Self { shared: Arc::new(Shared { client, env, keep_managed_fields, informers }) }
+        let shared = Shared { client, env, keep_managed_fields, transforms, informers };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The informer of a kind and scope: the one somebody holds already, or a new one that waits
@@ -75,6 +119,7 @@ impl Caches {
             namespace: id.1.namespace.clone(),
             labels: id.1.labels.clone(),
             keep_managed_fields: self.shared.keep_managed_fields,
+            transform: self.shared.transforms.get(&id.0).cloned(),
         };
         let handle =
             Arc::new(Handle::new(self.shared.client.clone(), self.shared.env.clone(), source));

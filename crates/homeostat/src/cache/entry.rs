@@ -1,33 +1,23 @@
 //! One cached object: its parsed header and its JSON with what nobody reads cut out.
 
-use std::any::{Any, TypeId};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use bytes::Bytes;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::header::Header;
+use super::intern::Interner;
+use super::scan::{Fields, Scan};
 use crate::error::{Error, Result};
-use crate::kind::{Kind, Object};
-
-/// A typed object behind a pointer that forgets the type.
-pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
+use crate::kind::Kind;
 
 /// An object in the cache: never changed in place, shared by everybody who reads it.
 pub struct Entry {
     /// The parsed metadata.
     pub header: Header,
-    /// The object as JSON, `apiVersion` and `kind` always present; `managedFields` are cut out
-    /// unless the caches were told to keep them.
-    pub body: Bytes,
-    /// The last typed view, for as long as somebody holds it.
-    memo: Mutex<Option<(TypeId, Weak<dyn Any + Send + Sync>)>>,
+    body: Box<str>,
 }
 
 impl Entry {
@@ -40,48 +30,40 @@ impl Entry {
         json: &str,
         keep_managed_fields: bool,
     ) -> Result<Self, serde_json::Error> {
-        let fields: Fields<'_> = serde_json::from_str(json)?;
-        let metadata = fields.get("metadata").unwrap_or("{}");
-        let header = Header::parse(metadata)?;
-        let mut body = String::with_capacity(json.len());
-        body.push('{');
-        // Items of a list come without them; readers of the body should not have to know.
-        let api_version = quoted(&kind.api_version());
-        push_field(&mut body, "apiVersion", fields.get("apiVersion").unwrap_or(&api_version));
-        let name = quoted(kind.kind());
-        push_field(&mut body, "kind", fields.get("kind").unwrap_or(&name));
-        for (field, value) in &fields.0 {
-            match &**field {
-                "apiVersion" | "kind" => {}
-                "metadata" if !keep_managed_fields => {
-                    let pruned = without_managed_fields(value.get())?;
-                    push_field(&mut body, field, &pruned);
-                }
-                _ => push_field(&mut body, field, value.get()),
-            }
-        }
-        body.push('}');
-        body.shrink_to_fit();
-        Ok(Self { header, body: Bytes::from(body), memo: Mutex::default() })
+        let scan = serde_json::from_str(json)?;
+        Self::assemble(&Form::new(kind, keep_managed_fields), &scan, &mut Interner::default())
     }
 
-    /// The object as type `K`; the same `Arc` while somebody holds it.
+    /// The same for one that was scanned.
+    pub(crate) fn assemble(
+        form: &Form,
+        scan: &Scan<'_>,
+        interner: &mut Interner,
+    ) -> Result<Self, serde_json::Error> {
+        Ok(Self { header: Header::parse(&scan.metadata, interner)?, body: body(form, scan) })
+    }
+
+    /// The same object with another body.
+    pub(crate) fn with_body_of(self, form: &Form, scan: &Scan<'_>) -> Self {
+        Self { header: self.header, body: body(form, scan) }
+    }
+
+    /// The object as JSON, `apiVersion` and `kind` always present; `managedFields` are cut out
+    /// unless the caches were told to keep them.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.body
+    }
+
+    /// The object as type `K`, decoded anew; [`super::Informer::get`] keeps what was read lately.
     ///
     /// # Errors
     /// [`Error::Decode`] when the JSON does not fit the type.
-    pub fn decode<K: Object>(&self) -> Result<Arc<K>> {
-        let mut memo = self.memo.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((type_id, weak)) = &*memo
-            && *type_id == TypeId::of::<K>()
-            && let Some(held) = weak.upgrade()
-            && let Ok(typed) = held.downcast::<K>()
-        {
-            return Ok(typed);
-        }
-        let typed: Arc<K> = Arc::new(self.decode_as(K::kind(&()).as_ref())?);
-        let held: Decoded = Arc::clone(&typed) as Decoded;
-        *memo = Some((TypeId::of::<K>(), Arc::downgrade(&held)));
-        Ok(typed)
+    pub fn decode<K: DeserializeOwned>(&self) -> Result<K> {
+        serde_json::from_str(self.json()).map_err(|source| Error::Decode {
+            object: format!("{} {}", self.kind(), self.header.key),
+            source,
+        })
     }
 
     /// The object as plain JSON.
@@ -89,32 +71,23 @@ impl Entry {
     /// # Errors
     /// [`Error::Decode`] when the body is damaged beyond its first level.
     pub fn value(&self) -> Result<Value> {
-        self.decode_as("object")
+        self.decode()
     }
 
     /// The annotations, read from the body; empty when there are none.
     #[must_use]
     pub fn annotations(&self) -> BTreeMap<String, String> {
-        #[derive(Deserialize)]
-        struct Annotated {
-            metadata: Annotations,
-        }
-        #[derive(Deserialize)]
-        struct Annotations {
-            #[serde(default)]
-            annotations: Option<BTreeMap<String, String>>,
-        }
-        serde_json::from_slice::<Annotated>(&self.body)
-            .ok()
-            .and_then(|object| object.metadata.annotations)
-            .unwrap_or_default()
+        let scan = serde_json::from_str::<Scan<'_>>(self.json()).unwrap_or_default();
+        scan.metadata.read("annotations").ok().flatten().unwrap_or_default()
     }
 
-    fn decode_as<T: for<'de> Deserialize<'de>>(&self, kind: &str) -> Result<T> {
-        serde_json::from_slice(&self.body).map_err(|source| Error::Decode {
-            object: format!("{kind} {}", self.header.key),
-            source,
-        })
+    fn kind(&self) -> String {
+        #[derive(Deserialize)]
+        struct Named {
+            kind: String,
+        }
+        serde_json::from_str::<Named>(self.json())
+            .map_or_else(|_| "object".to_owned(), |it| it.kind)
     }
 }
 
@@ -124,60 +97,68 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The fields of a JSON object in their order, values untouched.
-struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// How the objects of one informer are written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Form {
+    /// Items of a list come without version and kind; readers should not have to know.
+    beginning: String,
+    keep_managed_fields: bool,
+}
 
-impl<'a> Fields<'a> {
-    fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.get())
+impl Form {
+    pub(crate) fn new(kind: &Kind, keep_managed_fields: bool) -> Self {
+        let mut beginning = String::from("{");
+        push_field(&mut beginning, "apiVersion", &quoted(&kind.api_version()));
+        push_field(&mut beginning, "kind", &quoted(kind.kind()));
+        beginning.push_str(",\"metadata\":{");
+        Self { beginning, keep_managed_fields }
     }
 }
 
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
-                #[derive(Deserialize)]
-                struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-                let mut fields = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry()? {
-                    fields.push((name, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
+/// The JSON that is kept.
+fn body(form: &Form, scan: &Scan<'_>) -> Box<str> {
+    let kept = |field: &str| form.keep_managed_fields || field != "managedFields";
+    let named = |field: &str| field == "apiVersion" || field == "kind";
+    let mut body = String::with_capacity(
+        form.beginning.len() + size(&scan.metadata, kept) + size(&scan.fields, |f| !named(f)),
+    );
+    body.push_str(&form.beginning);
+    push_all(&mut body, &scan.metadata, kept);
+    body.push('}');
+    for (field, value) in scan.fields.0.iter().filter(|(field, _)| !named(field)) {
+        push_field(&mut body, field, value.get());
     }
+    body.push('}');
+    body.into_boxed_str()
 }
 
-fn without_managed_fields(metadata: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    let fields: Fields<'_> = serde_json::from_str(metadata)?;
-    if fields.get("managedFields").is_none() {
-        return Ok(Cow::Borrowed(metadata));
+/// Room for the fields: quotes, colon and comma of each, and the bracket after them.
+fn size(fields: &Fields<'_>, kept: impl Fn(&str) -> bool) -> usize {
+    let each = fields.0.iter().filter(|(field, _)| kept(field));
+    each.map(|(field, value)| field.len() + value.get().len() + 4).sum::<usize>() + 1
+}
+
+fn push_all(object: &mut String, fields: &Fields<'_>, kept: impl Fn(&str) -> bool) {
+    for (field, value) in fields.0.iter().filter(|(field, _)| kept(field)) {
+        push_field(object, field, value.get());
     }
-    let mut pruned = String::with_capacity(metadata.len());
-    pruned.push('{');
-    for (field, value) in fields.0.iter().filter(|(field, _)| field != "managedFields") {
-        push_field(&mut pruned, field, value.get());
-    }
-    pruned.push('}');
-    Ok(Cow::Owned(pruned))
 }
 
 fn push_field(object: &mut String, name: &str, value: &str) {
     if !object.ends_with('{') {
         object.push(',');
     }
-    object.push_str(&quoted(name));
+    if name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\') {
+        object.push('"');
+        object.push_str(name);
+        object.push('"');
+    } else {
+        object.push_str(&quoted(name));
+    }
     object.push(':');
     object.push_str(value);
 }
 
-fn quoted<T: Serialize + ?Sized>(text: &T) -> String {
+fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }

@@ -1,17 +1,23 @@
 //! The part of an object that is kept parsed: what keys, owners, selectors and predicates need.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde::Deserialize;
+use serde::de::Error as _;
 
+use super::intern::Interner;
+use super::scan::Fields;
+use super::share::{self, Share};
 use crate::key::Key;
 use crate::kind::Kind;
 
-/// The parsed metadata of a cached object.
+/// Labels by name.
+pub type Labels = BTreeMap<String, String>;
+
+/// The parsed metadata of a cached object; what many objects have alike is shared between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
@@ -28,9 +34,11 @@ pub struct Header {
     /// Who must agree before the object goes.
     pub finalizers: Vec<String>,
     /// Whose dependent this object is.
-    pub owners: Vec<Owner>,
+    pub owners: Arc<[Owner]>,
     /// The labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<Labels>,
+    /// What was applied, by manager.
+    shares: Box<[Share]>,
 }
 
 /// One owner reference.
@@ -82,45 +90,32 @@ impl Header {
         }
     }
 
-    /// Reads the JSON of `metadata`.
-    pub(crate) fn parse(metadata: &str) -> Result<Self, serde_json::Error> {
-        let meta: Metadata<'_> = serde_json::from_str(metadata)?;
-        let namespace = meta.namespace.filter(|namespace| !namespace.is_empty());
+    /// What `manager` has applied to the object, as a number; `None` when it has not.
+    pub(crate) fn share(&self, manager: &str) -> Option<u64> {
+        share::find(manager, &self.shares)
+    }
+
+    /// Reads the fields of `metadata`.
+    pub(super) fn parse(
+        metadata: &Fields<'_>,
+        interner: &mut Interner,
+    ) -> Result<Self, serde_json::Error> {
+        let name =
+            metadata.text("name")?.ok_or_else(|| serde_json::Error::missing_field("name"))?;
+        let namespace = metadata.text("namespace")?.filter(|namespace| !namespace.is_empty());
         Ok(Self {
             key: Key {
-                namespace: namespace.as_deref().map(Arc::from),
-                name: Arc::from(&*meta.name),
+                namespace: namespace.map(|namespace| interner.text(&namespace)),
+                name: Arc::from(&*name),
             },
-            uid: Arc::from(&*meta.uid),
-            resource_version: meta.resource_version.into_owned(),
-            generation: meta.generation,
-            deletion_timestamp: meta.deletion_timestamp,
-            finalizers: meta.finalizers.unwrap_or_default(),
-            owners: meta.owner_references.unwrap_or_default(),
-            labels: meta.labels.unwrap_or_default(),
+            uid: Arc::from(&*metadata.text("uid")?.unwrap_or_default()),
+            resource_version: metadata.text("resourceVersion")?.unwrap_or_default().into_owned(),
+            generation: metadata.read("generation")?,
+            deletion_timestamp: metadata.read("deletionTimestamp")?,
+            finalizers: metadata.read("finalizers")?.unwrap_or_default(),
+            owners: interner.owners(metadata.get("ownerReferences"))?,
+            labels: interner.labels(metadata.get("labels"))?,
+            shares: share::parse(metadata)?,
         })
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    namespace: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    uid: Cow<'a, str>,
-    #[serde(borrow, default)]
-    resource_version: Cow<'a, str>,
-    #[serde(default)]
-    generation: Option<i64>,
-    #[serde(default)]
-    deletion_timestamp: Option<Timestamp>,
-    #[serde(default)]
-    finalizers: Option<Vec<String>>,
-    #[serde(default)]
-    owner_references: Option<Vec<Owner>>,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
 }

@@ -1,6 +1,5 @@
 //! The public face of one followed collection: start it, wait for it, read it, be told of changes.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::entry::Decoded;
+use super::recent::Recent;
 use super::task::{self, Handler};
 use super::{Delta, Store};
 use crate::kind::Kind;
@@ -66,7 +65,7 @@ pub(crate) struct Handle {
     handlers: mpsc::UnboundedSender<Handler>,
     /// Taken by `start`.
     inbox: Mutex<Option<mpsc::UnboundedReceiver<Handler>>>,
-    pub(super) recent: Mutex<VecDeque<Decoded>>,
+    pub(super) recent: Mutex<Recent>,
 }
 
 impl Handle {

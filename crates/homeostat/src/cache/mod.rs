@@ -34,18 +34,25 @@ mod caches;
 mod entry;
 mod header;
 mod informer;
+mod intern;
 mod reads;
+mod recent;
 pub mod revision;
+mod scan;
 pub mod selector;
+pub(crate) mod share;
 mod store;
 mod task;
 #[cfg(test)]
 mod tests;
 mod waits;
 
-pub use caches::{Caches, Scope};
+pub use caches::{Caches, Scope, Transform};
 pub use entry::Entry;
-pub use header::{Header, Owner};
+pub(crate) use entry::Form;
+pub use header::{Header, Labels, Owner};
 pub use informer::{Informer, SourceState};
+pub(crate) use intern::Interner;
+pub(crate) use scan::Scan;
 pub use store::{Delta, Store};
 pub use waits::Expect;

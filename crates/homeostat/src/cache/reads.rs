@@ -4,34 +4,31 @@ use std::sync::{Arc, PoisonError};
 
 use kube::core::{Selector, SelectorExt};
 
-use super::entry::Decoded;
 use super::{Entry, Informer, Store};
 use crate::error::Result;
 use crate::key::Key;
-use crate::kind::Object;
-
-/// How many typed objects an informer keeps decoded, besides those that somebody holds.
-const RECENTLY_DECODED: usize = 32;
+use crate::kind::View;
 
 impl Informer {
-    /// The object of that key as type `K`; `None` when the cache does not have it.
+    /// The object of that key as type `K`; `None` when the cache does not have it. The last 32
+    /// objects read stay decoded.
     ///
     /// # Errors
     /// [`crate::Error::Decode`] when the object does not fit the type.
-    pub fn get<K: Object>(&self, key: &Key) -> Result<Option<Arc<K>>> {
+    pub fn get<K: View>(&self, key: &Key) -> Result<Option<Arc<K>>> {
         self.entry(key).map(|entry| self.typed(&entry)).transpose()
     }
 
     /// All objects, or those of one namespace, in key order. An object that does not fit the type
     /// is left out and reported to the log: one broken object must not stop work on the others.
     #[must_use]
-    pub fn list<K: Object>(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
+    pub fn list<K: View>(&self, namespace: Option<&str>) -> Vec<Arc<K>> {
         self.typed_all(self.read(|store| store.iter(namespace).cloned().collect()))
     }
 
     /// The same for those whose labels match; see [`super::selector::parse`].
     #[must_use]
-    pub fn select<K: Object>(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
+    pub fn select<K: View>(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
         self.typed_all(self.select_entries(namespace, selector))
     }
 
@@ -50,7 +47,7 @@ impl Informer {
 
     /// The same as type `K`; objects that do not fit it are left out and reported to the log.
     #[must_use]
-    pub fn owned_by<K: Object>(&self, uid: &str) -> Vec<Arc<K>> {
+    pub fn owned_by<K: View>(&self, uid: &str) -> Vec<Arc<K>> {
         self.typed_all(self.by_owner(uid))
     }
 
@@ -78,22 +75,24 @@ impl Informer {
         self.len() == 0
     }
 
-    fn typed<K: Object>(&self, entry: &Entry) -> Result<Arc<K>> {
-        let typed = entry.decode::<K>()?;
-        let mut recent = self.handle.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == RECENTLY_DECODED {
-            recent.pop_front();
+    pub(crate) fn typed<K: View>(&self, entry: &Arc<Entry>) -> Result<Arc<K>> {
+        let recent = || self.handle.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(typed) = recent().get(entry) {
+            return Ok(typed);
         }
-        recent.push_back(Arc::clone(&typed) as Decoded);
+        // Decoded without the lock; two who read the same object at once may both do it.
+        let typed = Arc::new(entry.decode::<K>()?);
+        recent().put(entry, &typed);
         Ok(typed)
     }
 
-    fn typed_all<K: Object>(&self, entries: Vec<Arc<Entry>>) -> Vec<Arc<K>> {
+    fn typed_all<K: View>(&self, entries: Vec<Arc<Entry>>) -> Vec<Arc<K>> {
         let typed = entries.into_iter().map(|entry| entry.decode::<K>());
         typed
             .filter_map(|decoded| {
                 decoded.inspect_err(|error| tracing::warn!(%error, "left out of a list")).ok()
             })
+            .map(Arc::new)
             .collect()
     }
 }

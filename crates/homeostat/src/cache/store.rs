@@ -49,7 +49,8 @@ impl Delta {
 #[derive(Debug, Default)]
 pub struct Store {
     entries: BTreeMap<Key, Arc<Entry>>,
-    by_owner: BTreeMap<Arc<str>, BTreeSet<Key>>,
+    /// One flat set: most owners have few dependents, and a set for each would cost more than they.
+    by_owner: BTreeSet<(Arc<str>, Key)>,
     /// Keys seen by the list in progress; what is not among them at its end is gone.
     listing: Option<BTreeSet<Key>>,
     /// Whether the list in progress may replace newer versions: a new history has begun.
@@ -172,7 +173,10 @@ impl Store {
 
     /// The objects with an owner of that uid, in key order.
     pub fn by_owner<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
-        self.by_owner.get(uid).into_iter().flatten().filter_map(|key| self.entries.get(key))
+        let uid: Arc<str> = Arc::from(uid);
+        let first = (Arc::clone(&uid), Key::cluster(""));
+        let ours = self.by_owner.range(first..).take_while(move |(owner, _)| *owner == uid);
+        ours.filter_map(|(_, key)| self.entries.get(key))
     }
 
     /// How many objects there are.
@@ -199,21 +203,16 @@ impl Store {
     }
 
     fn insert(&mut self, key: Key, entry: &Arc<Entry>) {
-        for owner in &entry.header.owners {
-            self.by_owner.entry(Arc::clone(&owner.uid)).or_default().insert(key.clone());
+        for owner in &*entry.header.owners {
+            self.by_owner.insert((Arc::clone(&owner.uid), key.clone()));
         }
         self.entries.insert(key, Arc::clone(entry));
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
         let entry = self.entries.remove(key)?;
-        for owner in &entry.header.owners {
-            if let Some(keys) = self.by_owner.get_mut(&owner.uid) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_owner.remove(&owner.uid);
-                }
-            }
+        for owner in &*entry.header.owners {
+            self.by_owner.remove(&(Arc::clone(&owner.uid), key.clone()));
         }
         Some(entry)
     }

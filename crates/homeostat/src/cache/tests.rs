@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
-use super::{Caches, Delta, Entry, Expect, Informer, Scope, SourceState, Store, selector};
+use super::{
+    Caches, Delta, Entry, Expect, Form, Informer, Interner, Scope, SourceState, Store, selector,
+    share,
+};
 use crate::watch::script::{Answer, End, Script, event, object, refused, streamed};
 use crate::{Env, Key, Kind};
 
@@ -72,10 +75,62 @@ fn an_entry_keeps_everything_but_managed_fields() {
 }
 
 #[test]
-fn a_typed_view_is_made_once_while_it_is_held() {
-    let entry = entry(&object("a", 1));
-    let first = entry.decode::<ConfigMap>().unwrap();
-    assert!(Arc::ptr_eq(&first, &entry.decode::<ConfigMap>().unwrap()));
+fn alike_objects_share_their_labels_and_owners() {
+    let alike = |name| {
+        let more = json!({ "labels": { "app": "web" }, "ownerReferences": [{ "uid": "o" }] });
+        serde_json::to_string(&with(name, 1, &more)).unwrap()
+    };
+    let (form, mut interner) = (Form::new(&kind(), false), Interner::default());
+    let mut read = |json: &str| {
+        let scan = serde_json::from_str(json).unwrap();
+        Entry::assemble(&form, &scan, &mut interner).unwrap().header
+    };
+    let (a, b) = (read(&alike("a")), read(&alike("b")));
+    assert!(Arc::ptr_eq(&a.labels, &b.labels));
+    assert!(Arc::ptr_eq(&a.owners, &b.owners));
+}
+
+#[test]
+fn what_a_manager_applied_is_known_without_its_managed_fields() {
+    let child = |fields: Value| {
+        let ours = json!({ "manager": "us", "operation": "Apply", "fieldsV1": fields });
+        let theirs = json!({ "manager": "them", "operation": "Update", "fieldsV1": { "f:x": {} } });
+        with("a", 1, &json!({ "managedFields": [ours, theirs] }))
+    };
+    let (whole, robbed) = (child(json!({ "f:a": {}, "f:b": {} })), child(json!({ "f:a": {} })));
+    let header = entry(&whole).header;
+    assert!(header.share("us").is_some());
+    assert_eq!(header.share("us"), share::of("us", &whole));
+    assert_ne!(header.share("us"), share::of("us", &robbed));
+    assert_eq!(header.share("them"), None, "an update is no apply");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_lately_is_not_decoded_again() {
+    let informer = informer([streamed(&[object("a", 1)], 10, &[], End::Open)]);
+    informer.start();
+    informer.wait_for_sync().await;
+    let read = || informer.get::<ConfigMap>(&Key::namespaced("default", "a")).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&read(), &read()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_transform_removes_is_not_cached() {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let mut large = with("a", 1, &json!({ "labels": { "app": "web" } }));
+    large["data"] = json!({ "large": "x".repeat(1000), "small": "y" });
+    let script = Script::new(&env, [streamed(&[large], 10, &[], End::Open)]);
+    let caches = Caches::new(script.client(), env)
+        .with_transform(kind(), |object| {
+            object["data"].as_object_mut().unwrap().remove("large");
+        })
+        .with_transform(kind(), |object| object["data"]["small"] = "z".into());
+    let informer = caches.informer(kind(), Scope::default());
+    informer.start();
+    informer.wait_for_sync().await;
+    let cached = informer.entry(&Key::namespaced("default", "a")).unwrap();
+    assert_eq!(cached.value().unwrap()["data"], json!({ "small": "z" }));
+    assert_eq!(cached.header.labels["app"], "web");
 }
 
 #[test]

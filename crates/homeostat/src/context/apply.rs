@@ -9,12 +9,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kube::api::{ObjectMeta, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
 use super::memory::LastApply;
 use super::write::nameless;
 use super::{Applied, Change, Context, owner, request};
+use crate::cache::share;
 use crate::error::Result;
 use crate::journal::ReadFrom;
 use crate::key::Key;
@@ -42,13 +43,13 @@ impl<K: Object> Context<K> {
         let place = (kind.clone(), key.clone());
         let last = self.memory(|applied| applied.get(&place).cloned());
         let found = self.child::<T>(&kind, &key).await?;
-        if let Some(Child { object: found, digest: found_digest, .. }) = &found {
-            owner::check(&*primary, &kind, found.meta(), true)?;
+        if let Some(found) = &found {
+            owner::check(&*primary, &kind, found.object.meta(), true)?;
             if let Some(last) = &last
                 && last.desired == desired_digest
-                && last.result == *found_digest
+                && last.result == found.digest
             {
-                return Ok(Applied { object: found.clone(), change: Change::Unchanged });
+                return Ok(Applied { object: found.object.clone(), change: Change::Unchanged });
             }
         }
 
@@ -57,23 +58,24 @@ impl<K: Object> Context<K> {
         let request = path.patch(&key.name, &params, &Patch::Apply(&wish));
         let answer = self.send(request).await?;
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
+        let value: Value = answer.decode(&kind, &key)?;
         let revision = object.meta().resource_version.clone().unwrap_or_default();
         let change = if answer.created {
             Change::Created
-        } else if let Some(Child { object: found, .. }) = &found {
+        } else if let Some(found) = &found {
             let news = last.as_ref().is_some_and(|last| last.desired != desired_digest);
-            change(self.controller(), news, found.meta(), object.meta())
+            let was = found.object.meta().resource_version.as_deref();
+            let share = share::of(self.controller(), &value);
+            change(was == Some(&*revision), news, found.share, share)
         } else if last.as_ref().is_some_and(|last| last.revision == revision) {
             Change::Unchanged
         } else {
             Change::Changed
         };
-        let before = found.as_ref().map(|child| &child.body);
+        let before = found.as_ref().map(|child| &*child.body);
         self.note_change("apply", (&kind, &key), change, before, &answer.body);
         self.expect_version(&kind, &key, object.meta());
-        let result = serde_json::from_slice(&answer.body).map(intent).map(digest);
-        let result = result.map_err(|error| request::undecodable(&kind, &key, error))?;
-        let last = LastApply { desired: desired_digest, result, revision };
+        let last = LastApply { desired: desired_digest, result: digest(intent(value)), revision };
         self.memory(|applied| applied.insert(place, last));
         Ok(Applied { object, change })
     }
@@ -86,18 +88,20 @@ impl<K: Object> Context<K> {
     }
 
     async fn child<T: Object>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {
+        let manager = self.controller();
         if let Some(informer) = self.cache_of(kind, key) {
             self.settle(kind, Some(key)).await?;
             let entry = informer.entry(key);
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(entry.is_some()));
             let Some(entry) = entry else { return Ok(None) };
-            let digest = digest(intent(entry.value()?));
-            return Ok(Some(Child { object: entry.decode()?, digest, body: entry.body.clone() }));
+            let (object, share) = (informer.typed(&entry)?, entry.header.share(manager));
+            let body = Bytes::copy_from_slice(entry.json().as_bytes());
+            return Ok(Some(Child { object, digest: digest(intent(entry.value()?)), share, body }));
         }
         let Some(answer) = self.answer_live(kind, key).await? else { return Ok(None) };
-        let digest = digest(intent(answer.decode(kind, key)?));
-        let object = Arc::new(answer.decode(kind, key)?);
-        Ok(Some(Child { object, digest, body: answer.body }))
+        let (object, value) = (Arc::new(answer.decode(kind, key)?), answer.decode(kind, key)?);
+        let share = share::of(manager, &value);
+        Ok(Some(Child { object, digest: digest(intent(value)), share, body: answer.body }))
     }
 }
 
@@ -105,6 +109,8 @@ impl<K: Object> Context<K> {
 struct Child<T> {
     object: Arc<T>,
     digest: u64,
+    /// What we have applied to it; `None` when we have not.
+    share: Option<u64>,
     body: Bytes,
 }
 
@@ -114,19 +120,8 @@ struct Child<T> {
 /// and between the two others wrote (a Deployment's controller its status). Our share of the
 /// managed fields tells: whoever changes a field of ours takes it away from us, and an apply that
 /// changes something dates the share anew.
-fn change(manager: &str, news: bool, found: &ObjectMeta, applied: &ObjectMeta) -> Change {
-    let share = |meta: &ObjectMeta| {
-        let mut entries = meta.managed_fields.clone().unwrap_or_default();
-        entries.retain(|entry| {
-            entry.manager.as_deref() == Some(manager)
-                && entry.operation.as_deref() == Some("Apply")
-                && entry.subresource.is_none()
-        });
-        entries
-    };
-    let (before, after) = (share(found), share(applied));
-    let same = found.resource_version == applied.resource_version
-        || (!news && !after.is_empty() && before == after);
+fn change(same_revision: bool, news: bool, before: Option<u64>, after: Option<u64>) -> Change {
+    let same = same_revision || (!news && after.is_some() && before == after);
     if same { Change::Unchanged } else { Change::Changed }
 }
 
@@ -183,16 +178,16 @@ mod tests {
 
     #[test]
     fn what_others_wrote_before_an_apply_is_not_its_change() {
-        let child = |revision: &str, fields: Value| -> ObjectMeta {
+        let share = |revision: &str, fields: &Value| {
             let ours = json!({ "manager": "us", "operation": "Apply", "fieldsV1": fields });
-            let theirs = json!({ "manager": "them", "operation": "Update", "time": format!("2026-01-01T00:00:0{revision}Z") });
-            let entries = [ours, theirs];
-            serde_json::from_value(json!({ "resourceVersion": revision, "managedFields": entries }))
-                .unwrap()
+            let status = json!({ "manager": "us", "operation": "Apply", "subresource": "status",
+                "time": format!("2026-01-01T00:00:0{revision}Z") });
+            let theirs = json!({ "manager": "them", "operation": "Apply", "time": revision });
+            share::of("us", &json!({ "metadata": { "managedFields": [ours, status, theirs] } }))
         };
         let (whole, robbed) = (json!({ "f:spec": { "f:replicas": {} } }), json!({ "f:spec": {} }));
         let met = |found: &Value, revision: &str, news| {
-            change("us", news, &child("1", found.clone()), &child(revision, whole.clone()))
+            change(revision == "1", news, share("1", found), share(revision, &whole))
         };
         assert_eq!(met(&whole, "2", false), Change::Unchanged, "only their share is new");
         assert_eq!(met(&robbed, "2", false), Change::Changed, "a field was taken back");

@@ -55,12 +55,12 @@ impl<K: Object> Context<K> {
         verb: &'static str,
         (kind, key): (&Kind, &Key),
         change: Change,
-        before: Option<&Bytes>,
+        before: Option<&[u8]>,
         after: &Bytes,
     ) {
         let place = (kind.clone(), key.clone());
         let left = self.notes().left.insert(place, after.clone());
-        let before = left.as_ref().or(before).filter(|_| change == Change::Changed);
+        let before = left.as_deref().or(before).filter(|_| change == Change::Changed);
         let fields = before.map(|before| difference::between(kind, before, after));
         let fields = fields.unwrap_or_default();
         self.push_write(Write { verb, kind: kind.clone(), key: key.clone(), change, fields });

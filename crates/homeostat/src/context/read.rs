@@ -90,7 +90,8 @@ impl<K: Object> Context<K> {
                 |owner: Option<&crate::cache::Owner>| owner.is_some_and(|o| *o.uid == *uid);
             let entries = informer.by_owner(uid).into_iter();
             let ours = entries.filter(|entry| controlled(entry.header.controller()));
-            let found: Vec<Arc<T>> = ours.map(|entry| entry.decode()).collect::<Result<_>>()?;
+            let found: Vec<Arc<T>> =
+                ours.map(|entry| informer.typed(&entry)).collect::<Result<_>>()?;
             self.note_read(&kind, None, ReadFrom::Cache, found.len());
             return Ok(found);
         }

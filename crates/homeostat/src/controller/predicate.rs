@@ -54,7 +54,7 @@ impl Predicate {
                 side.as_ref().map(|entry| entry.decode::<K>()).transpose()
             };
             match (decode(&delta.old), decode(&delta.new)) {
-                (Ok(old), Ok(new)) => test(old.as_deref(), new.as_deref()),
+                (Ok(old), Ok(new)) => test(old.as_ref(), new.as_ref()),
                 _ => true,
             }
         })

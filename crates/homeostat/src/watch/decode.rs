@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::driver::Source;
 use super::{Input, Refusal};
-use crate::cache::Entry;
+use crate::cache::{Entry, Form, Interner, Scan, Transform};
 
 /// The annotation of the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -22,65 +23,90 @@ pub(super) struct Page {
     pub(super) token: Option<String>,
 }
 
-/// Reads the body of a list.
-pub(super) fn page(source: &Source, body: &[u8]) -> Result<Page, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct List<'a> {
-        metadata: ListMetadata,
-        #[serde(borrow, default)]
-        items: Option<Vec<&'a RawValue>>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct ListMetadata {
-        #[serde(default)]
-        resource_version: String,
-        #[serde(default, rename = "continue")]
-        token: Option<String>,
-    }
-    let list: List<'_> = serde_json::from_slice(body)?;
-    let (mut items, mut skipped) = (Vec::new(), Vec::new());
-    for item in list.items.unwrap_or_default() {
-        match Entry::parse(&source.kind, item.get(), source.keep_managed_fields) {
-            Ok(entry) => items.push(entry),
-            Err(error) => skipped.push(unreadable(item.get(), &error)),
-        }
-    }
-    let token = list.metadata.token.filter(|token| !token.is_empty());
-    Ok(Page { items, skipped, revision: list.metadata.resource_version, token })
+/// Reads the answers about one source, and knows what its objects have in common.
+pub(super) struct Reader {
+    form: Form,
+    transform: Option<Transform>,
+    interner: Interner,
 }
 
-/// Reads one line of a watch.
-pub(super) fn event(source: &Source, line: &[u8]) -> Input<Entry> {
-    #[derive(Deserialize)]
-    struct Event<'a> {
-        #[serde(rename = "type", borrow)]
-        kind: Cow<'a, str>,
-        #[serde(borrow)]
-        object: &'a RawValue,
-    }
-    let event: Event<'_> = match serde_json::from_slice(line) {
-        Ok(event) => event,
-        Err(error) => {
-            return Input::Undecodable(unreadable(&String::from_utf8_lossy(line), &error));
+impl Reader {
+    pub(super) fn new(source: &Source) -> Self {
+        Self {
+            form: Form::new(&source.kind, source.keep_managed_fields),
+            transform: source.transform.clone(),
+            interner: Interner::default(),
         }
-    };
-    let json = event.object.get();
-    let kind = match &*event.kind {
-        "BOOKMARK" => return bookmark(json),
-        "ERROR" => return Input::Refused(refusal(0, json.as_bytes())),
-        kind => kind,
-    };
-    match Entry::parse(&source.kind, json, source.keep_managed_fields) {
-        Err(error) => Input::Undecodable(unreadable(json, &error)),
-        Ok(object) => {
-            let revision = object.header.resource_version.clone();
-            match kind {
-                "ADDED" | "MODIFIED" => Input::Applied { object, revision },
-                "DELETED" => Input::Deleted { object, revision },
-                _ => Input::Undecodable(format!("unknown event type {kind}")),
+    }
+
+    /// Reads the body of a list.
+    pub(super) fn page(&mut self, body: &[u8]) -> Result<Page, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct List<'a> {
+            metadata: ListMetadata,
+            #[serde(borrow, default)]
+            items: Option<Vec<&'a RawValue>>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ListMetadata {
+            #[serde(default)]
+            resource_version: String,
+            #[serde(default, rename = "continue")]
+            token: Option<String>,
+        }
+        let list: List<'_> = serde_json::from_slice(body)?;
+        let (mut items, mut skipped) = (Vec::new(), Vec::new());
+        for item in list.items.unwrap_or_default() {
+            let read = serde_json::from_str(item.get()).and_then(|scan| self.entry(&scan));
+            match read {
+                Ok(entry) => items.push(entry),
+                Err(error) => skipped.push(unreadable(item.get(), &error)),
             }
         }
+        let token = list.metadata.token.filter(|token| !token.is_empty());
+        Ok(Page { items, skipped, revision: list.metadata.resource_version, token })
+    }
+
+    /// Reads one line of a watch.
+    pub(super) fn event(&mut self, line: &[u8]) -> Input<Entry> {
+        #[derive(Deserialize)]
+        struct Event<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            object: Scan<'a>,
+        }
+        // Once for the whole line: what is text already need not be checked piece by piece.
+        let text = String::from_utf8_lossy(line);
+        let event: Event<'_> = match serde_json::from_str(&text) {
+            Ok(event) => event,
+            Err(error) => return Input::Undecodable(unreadable(&text, &error)),
+        };
+        let read = match &*event.kind {
+            "BOOKMARK" => bookmark(&event.object),
+            "ERROR" => Ok(Input::Refused(status(&event.object))),
+            "ADDED" | "MODIFIED" => self.entry(&event.object).map(|object| {
+                let revision = object.header.resource_version.clone();
+                Input::Applied { object, revision }
+            }),
+            "DELETED" => self.entry(&event.object).map(|object| {
+                let revision = object.header.resource_version.clone();
+                Input::Deleted { object, revision }
+            }),
+            kind => return Input::Undecodable(format!("unknown event type {kind}")),
+        };
+        read.unwrap_or_else(|error| Input::Undecodable(unreadable(&text, &error)))
+    }
+
+    fn entry(&mut self, scan: &Scan<'_>) -> Result<Entry, serde_json::Error> {
+        let entry = Entry::assemble(&self.form, scan, &mut self.interner)?;
+        let Some(transform) = &self.transform else { return Ok(entry) };
+        let mut value = serde_json::from_str(entry.json())?;
+        transform.apply(&mut value);
+        let json = value.to_string();
+        // The header stays as the server sent it: keys, owners and selectors do not change.
+        Ok(entry.with_body_of(&self.form, &serde_json::from_str(&json)?))
     }
 }
 
@@ -96,28 +122,20 @@ pub(super) fn refusal(code: u16, body: &[u8]) -> Refusal {
     refusal
 }
 
-fn bookmark(json: &str) -> Input<Entry> {
-    #[derive(Deserialize)]
-    struct Bookmark {
-        metadata: BookmarkMetadata,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct BookmarkMetadata {
-        resource_version: String,
-        #[serde(default)]
-        annotations: Option<BTreeMap<String, String>>,
-    }
-    match serde_json::from_str::<Bookmark>(json) {
-        Err(error) => Input::Undecodable(unreadable(json, &error)),
-        Ok(Bookmark { metadata }) => {
-            let annotations = metadata.annotations.unwrap_or_default();
-            Input::Bookmark {
-                revision: metadata.resource_version,
-                initial_end: annotations.get(INITIAL_EVENTS_END).is_some_and(|end| end == "true"),
-            }
-        }
-    }
+/// The same from an object that was scanned.
+fn status(scan: &Scan<'_>) -> Refusal {
+    let text = |name| scan.fields.text(name).ok().flatten().unwrap_or_default().into_owned();
+    let code = scan.fields.read("code").ok().flatten().unwrap_or_default();
+    Refusal { code, reason: text("reason"), message: text("message") }
+}
+
+fn bookmark(scan: &Scan<'_>) -> Result<Input<Entry>, serde_json::Error> {
+    let annotations: Option<BTreeMap<String, String>> = scan.metadata.read("annotations")?;
+    let end =
+        annotations.unwrap_or_default().get(INITIAL_EVENTS_END).is_some_and(|it| it == "true");
+    let revision = scan.metadata.text("resourceVersion")?;
+    let revision = revision.ok_or_else(|| serde_json::Error::missing_field("resourceVersion"))?;
+    Ok(Input::Bookmark { revision: revision.into_owned(), initial_end: end })
 }
 
 fn unreadable(json: &str, error: &serde_json::Error) -> String {

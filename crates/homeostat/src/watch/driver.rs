@@ -7,10 +7,10 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::mpsc;
 
-use super::decode::{self, Page};
+use super::decode::{self, Page, Reader};
 use super::lines::Lines;
 use super::{Change, Input, Machine, Next, Refusal, Request};
-use crate::cache::Entry;
+use crate::cache::{Entry, Transform};
 use crate::kind::Kind;
 
 /// How long the server may take to answer a request, a page to its end.
@@ -23,6 +23,7 @@ pub(crate) struct Source {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: Option<String>,
     pub(crate) keep_managed_fields: bool,
+    pub(crate) transform: Option<Transform>,
 }
 
 /// Follows the source until the receiver is gone.
@@ -33,6 +34,7 @@ pub(crate) async fn run(
     changes: mpsc::Sender<Change<Entry>>,
 ) {
     let mut machine = Machine::default();
+    let mut reader = Reader::new(&source);
     let mut lines = None;
     let mut input = Input::Go;
     loop {
@@ -50,7 +52,7 @@ pub(crate) async fn run(
             }
             (Next::Request(request), _) => {
                 lines = None;
-                match env.timeout(ANSWER, source.send(&client, &request)).await {
+                match env.timeout(ANSWER, source.send(&client, &request, &mut reader)).await {
                     Err(_) => Input::Broken(format!("no answer within {ANSWER:?}")),
                     Ok(Answer::Broken(why)) => Input::Broken(why),
                     Ok(Answer::No(refusal)) => Input::Refused(refusal),
@@ -72,7 +74,7 @@ pub(crate) async fn run(
                 Err(_) => Input::Silent,
                 Ok(Err(error)) => Input::Broken(words(&error)),
                 Ok(Ok(None)) => Input::Closed,
-                Ok(Ok(Some(line))) => decode::event(&source, &line),
+                Ok(Ok(Some(line))) => reader.event(&line),
             },
             (Next::Read(_), None) => Input::Broken("there is nothing to read".to_owned()),
         };
@@ -87,14 +89,16 @@ enum Answer {
 }
 
 impl Source {
-    async fn send(&self, client: &kube::Client, request: &Request) -> Answer {
-        self.try_send(client, request).await.unwrap_or_else(|error| Answer::Broken(words(&*error)))
+    async fn send(&self, client: &kube::Client, request: &Request, reader: &mut Reader) -> Answer {
+        let answer = self.try_send(client, request, reader).await;
+        answer.unwrap_or_else(|error| Answer::Broken(words(&*error)))
     }
 
     async fn try_send(
         &self,
         client: &kube::Client,
         request: &Request,
+        reader: &mut Reader,
     ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
         let path = self.kind.path(self.namespace.as_deref());
         let query = request.query(self.labels.as_deref());
@@ -110,7 +114,7 @@ impl Source {
         }
         let body = body.collect().await?.to_bytes();
         if status.is_success() {
-            return Ok(Answer::Page(decode::page(self, &body)?));
+            return Ok(Answer::Page(reader.page(&body)?));
         }
         Ok(Answer::No(decode::refusal(status.as_u16(), &body)))
     }
