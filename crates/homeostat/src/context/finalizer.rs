@@ -58,10 +58,12 @@ impl<K: Object> Context<K> {
         let (kind, key) = (Kind::of::<K>(), self.key().clone());
         let patched = self.patch_part::<K>(None, "finalizer", &key, &patch).await?;
         let meta = patched.meta();
-        if meta.deletion_timestamp.is_some() && meta.finalizers.as_ref().is_none_or(Vec::is_empty) {
+        let unheld = meta.finalizers.as_ref().is_none_or(Vec::is_empty)
+            && meta.deletion_grace_period_seconds.unwrap_or_default() == 0;
+        if meta.deletion_timestamp.is_some() && unheld {
             // The last finalizer went, and the object with it.
             let uid = meta.uid.as_deref().unwrap_or_default();
-            self.expect(&kind, &key, uid, crate::cache::Expect::Deleting);
+            self.expect(&kind, &key, uid, crate::cache::Expect::Deleted);
         }
         Ok(())
     }

@@ -123,3 +123,59 @@ impl fmt::Debug for Predicate {
         f.write_str("Predicate")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::kind::Kind;
+    use crate::trigger::EventKind;
+
+    fn delta(old: &Value, new: &Value) -> Delta {
+        let kind = Kind::new("", "v1", "Pod", "pods", true);
+        let entry = |metadata: &Value| {
+            let mut object = json!({ "metadata": { "name": "a", "namespace": "b", "uid": "1" } });
+            let fields = metadata.as_object().cloned().unwrap_or_default();
+            object["metadata"].as_object_mut().unwrap().extend(fields);
+            Some(Arc::new(Entry::parse(&kind, &object.to_string(), false).unwrap()))
+        };
+        Delta { change: EventKind::Updated, old: entry(old), new: entry(new), initial: false }
+    }
+
+    #[test]
+    fn each_one_sees_its_own_part_and_they_combine() {
+        let labelled =
+            delta(&json!({ "generation": 1 }), &json!({ "generation": 1, "labels": { "a": "b" } }));
+        let edited = delta(&json!({ "generation": 1 }), &json!({ "generation": 2 }));
+        let noted = delta(
+            &json!({ "generation": 1 }),
+            &json!({ "generation": 1, "annotations": { "a": "b" } }),
+        );
+        let all = [&labelled, &edited, &noted];
+        let passes = |predicate: &Predicate| all.map(|delta| predicate.passes(delta));
+        let (labels, generation) = (Predicate::labels_changed(), Predicate::generation_changed());
+        assert_eq!(passes(&labels), [true, false, false]);
+        assert_eq!(passes(&generation), [false, true, false]);
+        assert_eq!(passes(&Predicate::annotations_changed()), [false, false, true]);
+        assert_eq!(passes(&labels.clone().or(generation.clone())), [true, true, false]);
+        assert_eq!(passes(&labels.clone().and(generation)), [false, false, false]);
+        assert_eq!(passes(&labels.not()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_namesake_and_a_deletion_pass_though_the_generation_is_the_same() {
+        let generation = Predicate::generation_changed();
+        let same = json!({ "generation": 1 });
+        assert!(!generation.passes(&delta(&same, &same)));
+        assert!(generation.passes(&delta(&same, &json!({ "generation": 1, "uid": "2" }))));
+        let going = json!({ "generation": 1, "deletionTimestamp": "2026-01-01T00:00:00Z" });
+        assert!(generation.passes(&delta(&same, &going)));
+    }
+
+    #[test]
+    fn one_that_panics_lets_the_change_through() {
+        let same = json!({});
+        assert!(Predicate::new(|_| panic!("oh")).passes(&delta(&same, &same)));
+    }
+}

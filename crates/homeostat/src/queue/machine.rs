@@ -327,6 +327,12 @@ impl<T: Ord + Clone> Machine<T> {
         self.index.get(key).map_or(0, |id| self.slots[*id].failures)
     }
 
+    /// How many keys something is kept for, and for how many there is room.
+    #[cfg(test)]
+    pub(super) fn known(&self) -> (usize, usize) {
+        (self.index.len(), self.slots.capacity())
+    }
+
     fn schedule(&mut self, key: &T, timer: Timer, now: Duration) {
         self.release(now);
         if self.closed {

@@ -327,3 +327,34 @@ async fn an_item_says_how_long_it_was_ready() {
     env.sleep(seconds(7)).await;
     assert_eq!(get(&queue).await.waited, seconds(4));
 }
+
+#[test]
+fn a_key_that_is_well_costs_no_memory() {
+    let mut machine = super::Machine::new(Rules::<u32>::default());
+    let now = seconds(0);
+    for key in 0..10_000 {
+        machine.add(&key, Trigger::Initial, super::Priority::Low, now);
+    }
+    while let Some(item) = machine.take(now) {
+        machine.add_failed(&item.key, seconds(1), now);
+        machine.done(&item.key, now);
+    }
+    while let Some(item) = machine.take(seconds(2)) {
+        machine.forget(&item.key);
+        machine.done(&item.key, seconds(2));
+    }
+    assert_eq!(machine.known(), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_the_first_list_that_polls_is_not_low_for_ever() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add_low("a", Trigger::Initial);
+    let item = get(&queue).await;
+    queue.add_after(item.key, seconds(1));
+    queue.done(&item.key);
+    queue.add_low("low", Trigger::Initial);
+    env.sleep(seconds(2)).await;
+    assert_eq!(get(&queue).await.key, "a", "its timer is as good as an event");
+}

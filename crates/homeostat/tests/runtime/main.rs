@@ -18,6 +18,7 @@ mod lifecycle;
 mod outside;
 mod replay;
 mod restless;
+mod semantics;
 mod sets;
 mod sources;
 mod status;

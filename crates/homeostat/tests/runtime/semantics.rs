@@ -1,0 +1,275 @@
+//! What Go's controller-runtime and client-go do that users can see, and which test says what
+//! happens here; then their known traps, each with the test that nobody falls into it. Tests without
+//! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition` and
+//! `predicate` are unit tests of the crate, the others modules of this one.
+//!
+//! | what they do | test |
+//! |---|---|
+//! | queue: one entry per key, never on two workers, once more if added meanwhile | `queue::a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile` |
+//! | queue: shutdown drains or drops | `queue::shutting_down_drains_what_is_ready_and_drops_timers`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
+//! | queue: delays, the earlier wins, an event consumes them | `queue::of_two_timers_the_earlier_wins`, `queue::an_event_consumes_a_pending_requeue` |
+//! | queue: rate limits per key and for all; what is forgotten costs nothing | `queue::a_failing_key_waits_one_two_four_up_to_three_hundred_seconds`, `queue::a_rate_spreads_keys_out_after_a_burst`, `queue::a_key_that_is_well_costs_no_memory` |
+//! | queue: metrics | `lifecycle::queues_are_counted_under_the_names_that_dashboards_know` |
+//! | queue: priorities | `queue::events_go_before_the_first_list_but_never_starve_it`, `queue::a_key_of_the_first_list_that_polls_is_not_low_for_ever` |
+//! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
+//! | results and errors | `contract::*` |
+//! | an event cuts a backoff short | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off` |
+//! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
+//! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
+//! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+//! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
+//! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
+//! | owners: by uid, before and after, cluster-scoped | `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
+//! | list and watch, fallbacks, relists, backoff | `watch::*` |
+//! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
+//! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api` |
+//! | writes: create, patch, apply, delete with preconditions | `children::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
+//! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
+//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
+//! | conditions | `condition::*`, `status::*` |
+//! | events: series, spam filter, lost events | `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
+//! | leader election | `lease::*`, `leader::*` |
+//! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `signals` |
+//!
+//! | trap | test |
+//! |---|---|
+//! | a stale cache after a write | `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read` |
+//! | a read that starts a watch | `a_read_never_starts_a_watch` |
+//! | a generation filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same` |
+//! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
+//! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
+//! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them` |
+//! | low priority that starves or sticks | the two of the queue's priorities above |
+//! | a panic in a handler, a map, a predicate | `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
+//! | updates that fight the server's defaults | `defaults_of_the_server_are_no_drift`, `restless::*` |
+//! | owners by name | `a_child_that_changes_hands_wakes_both_owners`, `context::owner` |
+//! | a second predicate replaces the first | `a_second_filter_narrows_the_first` |
+//! | lists in random order | `cache::typed_reads_get_list_and_select` |
+//! | a server that never ends the initial events | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages` |
+//! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
+//! | probes that know nothing | `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+
+use std::sync::{Arc, Mutex};
+
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use homeostat::{Context, Controller, EventType, Outcome, Predicate, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::events::v1::Event;
+use serde_json::json;
+
+use crate::cluster::{config, endings, idle, object, on_cluster, secret, triggers};
+
+#[test]
+fn two_controllers_of_one_name_are_refused_and_two_managers_share_nothing() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let twin = || Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace);
+        let error = cluster.manager().with(twin()).with(twin()).start().await.unwrap_err();
+        assert!(error.to_string().contains("two controllers are named `configmap`"), "{error}");
+
+        let first = cluster.manager().with(twin()).start().await.unwrap();
+        let second = cluster.manager().with(twin()).start().await.unwrap();
+        cluster.runs(&first.journal(), 1).await;
+        cluster.runs(&second.journal(), 1).await;
+        let line =
+            "controller_runtime_reconcile_total{controller=\"configmap\",result=\"success\"} 1";
+        for running in [first, second] {
+            assert_eq!(running.journal().total(), 1);
+            assert!(running.metrics().contains(line));
+            running.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_second_filter_narrows_the_first() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let controller = Controller::new(idle::<ConfigMap>);
+        let controller = controller.filter(Predicate::labels_changed());
+        let controller = controller.filter(Predicate::annotations_changed());
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let patch = async |metadata| {
+            cluster.patch::<ConfigMap>("a", json!({ "metadata": metadata })).await;
+        };
+        patch(json!({ "labels": { "x": "1" } })).await;
+        patch(json!({ "annotations": { "x": "1" } })).await;
+        patch(json!({ "labels": { "x": "2" }, "annotations": { "x": "2" } })).await;
+        cluster.runs(&journal, 2).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 2, "{journal}");
+    });
+}
+
+#[test]
+fn a_child_that_changes_hands_wakes_both_owners() {
+    on_cluster(async |cluster| {
+        let mut uids = Vec::new();
+        for name in ["a", "b"] {
+            uids.push(cluster.create(&config(name, "1")).await.uid().unwrap());
+        }
+        let owned = |name: &str, uid: &str| {
+            json!({ "metadata": { "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": true,
+            }]}})
+        };
+        cluster.create(&secret("child", "1")).await;
+        cluster.patch::<Secret>("child", owned("a", &uids[0])).await;
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).owns::<Secret>()).await;
+        let journal = running.journal();
+        cluster.nothing_more().await;
+        let before = journal.records().len();
+        cluster.patch::<Secret>("child", owned("b", &uids[1])).await;
+        let records = cluster.runs(&journal, before + 2).await;
+        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        assert_eq!(woken, ["a", "b"]);
+
+        // Another object of the owner's name, of an earlier life, is not the owner.
+        cluster.patch::<Secret>("child", owned("a", "an-earlier-one")).await;
+        let records = cluster.runs(&journal, before + 3).await;
+        assert_eq!(&*records[before + 2].key.name, "b");
+        cluster.nothing_more().await;
+        assert_eq!(journal.records().len(), before + 3, "{journal}");
+    });
+}
+
+#[test]
+fn a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace() {
+    on_cluster(async |cluster| {
+        async fn note(namespace: Arc<Namespace>, context: Context<Namespace>) -> Result<Outcome> {
+            let mut child = config("note", "1");
+            child.metadata.namespace = namespace.metadata.name.clone();
+            context.apply(child).await?;
+            context.event(EventType::Normal, "Noted", format!("in {}", namespace.name_any()));
+            Ok(Outcome::Done)
+        }
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let label = json!({ "metadata": { "labels": { "noted": cluster.namespace } } });
+        let patch = Patch::Merge(label);
+        namespaces.patch(&cluster.namespace, &PatchParams::default(), &patch).await.unwrap();
+        let controller = Controller::new(note).owns::<ConfigMap>();
+        let controller = controller.labels(&format!("noted={}", cluster.namespace));
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        cluster.until_one::<ConfigMap>("note", "the child", |_| true).await;
+        cluster.nothing_more().await;
+        let before = journal.records().len();
+        cluster.patch::<ConfigMap>("note", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, before + 1).await;
+        let words = triggers(&records[before]);
+        assert_eq!(words, format!("ConfigMap {}/note updated", cluster.namespace));
+        assert_eq!(records[before].key.to_string(), cluster.namespace);
+        running.stop().await.unwrap();
+        let events: Api<Event> = Api::namespaced(cluster.client.clone(), "default");
+        let mut told = events.list(&ListParams::default()).await.unwrap().items;
+        told.retain(|event| event.note.as_deref() == Some(&*format!("in {}", cluster.namespace)));
+        assert_eq!(told.len(), 1);
+    });
+}
+
+#[test]
+fn a_delete_meant_for_an_earlier_object_spares_its_successor() {
+    on_cluster(async |cluster| {
+        let earlier = Arc::new(Mutex::new(cluster.create(&secret("victim", "1")).await));
+        cluster.api::<Secret>().delete("victim", &DeleteParams::default()).await.unwrap();
+        let successor = cluster.create(&secret("victim", "2")).await;
+        cluster.create(&config("a", "1")).await;
+        let reconcile = move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let earlier = earlier.lock().unwrap().clone();
+            async move {
+                context.delete(&earlier).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let running = cluster.start(Controller::new(reconcile)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!((&*endings(&records)[0], records[0].writes.len()), ("done", 0));
+        assert_eq!(cluster.get::<Secret>("victim").await.unwrap().uid(), successor.uid());
+    });
+}
+
+#[test]
+fn defaults_of_the_server_are_no_drift() {
+    on_cluster(async |cluster| {
+        async fn deploy(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            // Says little: strategy, probes' periods, pull policy and much more are defaults.
+            let wish: Deployment = object(json!({
+                "metadata": { "name": config.name_any() },
+                "spec": {
+                    "replicas": 0,
+                    "selector": { "matchLabels": { "app": "x" } },
+                    "template": {
+                        "metadata": { "labels": { "app": "x" } },
+                        "spec": { "containers": [{ "name": "c", "image": "c" }] },
+                    },
+                },
+            }));
+            context.apply(wish).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(deploy).owns::<Deployment>()).await;
+        let journal = running.journal();
+        cluster.until_one::<Deployment>("a", "the child", |_| true).await;
+        for value in ["2", "3"] {
+            let before = journal.records().len();
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
+            cluster.runs(&journal, before + 1).await;
+        }
+        cluster.nothing_more().await;
+        let writes: usize = journal.records().iter().map(|record| record.writes.len()).sum();
+        assert_eq!(writes, 1, "{journal}");
+    });
+}
+
+#[test]
+fn several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for() {
+    on_cluster(async |cluster| {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let notes = order.clone();
+        let reconcile = move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let notes = notes.clone();
+            async move {
+                for name in ["test.homeostat.dev/first", "test.homeostat.dev/second"] {
+                    let clean = || async {
+                        notes.lock().unwrap().push(name);
+                        Ok(())
+                    };
+                    context.finalizer(name, clean).await?;
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(reconcile)).await;
+        let both = |config: &ConfigMap| config.finalizers().len() == 2;
+        cluster.until_one::<ConfigMap>("a", "two finalizers", both).await;
+        cluster.api::<ConfigMap>().delete("a", &DeleteParams::default()).await.unwrap();
+        cluster.until_gone::<ConfigMap>("a").await;
+        let order = order.lock().unwrap().clone();
+        assert_eq!(order, ["test.homeostat.dev/first", "test.homeostat.dev/second"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_read_never_starts_a_watch() {
+    on_cluster(async |cluster| {
+        async fn look(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            context.get::<Secret>("x").await?;
+            context.list::<Secret>().await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(look)).await;
+        cluster.runs(&running.journal(), 1).await;
+        let followed: Vec<_> =
+            running.caches().informers().iter().map(|one| one.kind().to_string()).collect();
+        assert_eq!(followed, ["ConfigMap"]);
+    });
+}
