@@ -24,6 +24,8 @@ pub struct Status {
     pub continue_token: Option<String>,
     /// The whole object, where somebody else made it (a webhook).
     pub verbatim: Option<Box<Value>>,
+    /// What the client should be told besides.
+    pub warnings: Vec<String>,
 }
 
 impl Status {
@@ -36,7 +38,16 @@ impl Status {
             details: None,
             continue_token: None,
             verbatim: None,
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same refusal, with these warnings.
+    #[must_use]
+    pub fn warned(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        self.warnings = warnings;
+        self
     }
 
     fn about(mut self, kind: &Kind, name: &str) -> Self {

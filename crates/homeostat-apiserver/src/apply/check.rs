@@ -26,6 +26,15 @@ pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
     }
 }
 
+/// Whether every value has the type that its schema declares; unknown fields aside.
+pub(crate) fn is_typed(schema: crate::schema::Schema<'_>, value: &Value) -> bool {
+    let mut checker = Checker { path: Vec::new(), faults: Vec::new() };
+    checker.visit(Place::root(schema), value);
+    checker.faults.iter().all(|fault| fault.ends_with(UNDECLARED))
+}
+
+const UNDECLARED: &str = "field not declared in schema";
+
 struct Checker {
     path: Vec<PathElement>,
     faults: Vec<String>,
@@ -53,7 +62,7 @@ impl Checker {
             | (Type::String, Value::String(_))
             | (Type::Integer | Type::Number, Value::Number(_))
             | (Type::Boolean, Value::Bool(_))
-            | (Type::IntOrString, Value::Number(_) | Value::String(_)) => None,
+            | (Type::IntOrString, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
             (Type::Object, _) => Some("map"),
             (Type::Array, _) => Some("list"),
             (Type::Integer | Type::Number, _) => Some("numeric (int or float)"),
@@ -68,7 +77,7 @@ impl Checker {
             (Type::IntOrString, _) => Some("any scalar"),
         };
         if let Some(expected) = expected {
-            self.fault(&format!("expected {expected}, got {value}"));
+            self.fault(&format!("expected {expected}, got {}", got(schema.node().ty, value)));
             return;
         }
         match value {
@@ -79,7 +88,7 @@ impl Checker {
                         self.below(element, field.place, value);
                     } else {
                         self.path.push(element);
-                        self.fault("field not declared in schema");
+                        self.fault(UNDECLARED);
                         self.path.pop();
                     }
                 }
@@ -110,5 +119,58 @@ impl Checker {
                 }
             }
         }
+    }
+}
+
+/// A value as clients of kube-apiserver know it from these messages: printed by Go.
+fn got(wanted: Type, value: &Value) -> String {
+    match (wanted, value) {
+        (Type::Integer | Type::Number, value) => match value {
+            Value::Array(_) => "[]interface {}".to_owned(),
+            Value::Object(_) => "map[string]interface {}".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            _ => "string".to_owned(),
+        },
+        (Type::String, Value::Array(_) | Value::Object(_) | Value::Null) => {
+            format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value))
+        }
+        (Type::String, value) => format!("&value.valueUnstructured{{Value:{value}}}"),
+        (_, value) => format!("&{{{}}}", go_words(value)),
+    }
+}
+
+/// `%v`
+pub(crate) fn go_words(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(go_words).collect::<Vec<_>>().join(" "))
+        }
+        Value::Object(fields) => {
+            let fields: std::collections::BTreeMap<_, _> = fields.iter().collect();
+            let entry = |(name, value): (&&String, &&Value)| format!("{name}:{}", go_words(value));
+            format!("map[{}]", fields.iter().map(entry).collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// `%#v`
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: std::collections::BTreeMap<_, _> = fields.iter().collect();
+            let entry =
+                |(name, value): (&&String, &&Value)| format!("{name:?}:{}", go_syntax(value));
+            let fields: Vec<String> = fields.iter().map(entry).collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        other => other.to_string(),
     }
 }

@@ -30,12 +30,13 @@ mod track;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use self::check::{go_words, is_typed};
 pub use self::error::{ApplyError, Conflict};
 pub use self::path::{Atom, PathElement};
 pub use self::server_side::apply;
 pub(crate) use self::server_side::merged;
 pub use self::set::FieldSet;
-pub use self::track::{keep_times, track_update};
+pub use self::track::{keep_times, track_create, track_update};
 
 use jiff::Timestamp;
 

@@ -20,15 +20,36 @@ pub fn track_update(
     manager: &Manager<'_>,
     reset: &FieldSet,
 ) {
+    track(schema, live, &Value::Object(Map::new()), new, manager, reset);
+}
+
+/// The same for a new object that is compared with `blank`, which holds what nobody writes.
+pub fn track_create(
+    schema: Schema<'_>,
+    blank: &Value,
+    new: &mut Value,
+    manager: &Manager<'_>,
+    reset: &FieldSet,
+) {
+    track(schema, None, blank, new, manager, reset);
+}
+
+fn track(
+    schema: Schema<'_>,
+    live: Option<&Value>,
+    blank: &Value,
+    new: &mut Value,
+    manager: &Manager<'_>,
+    reset: &FieldSet,
+) {
     let mut managed = starting_point(schema, live, new, manager);
     managed::encode(new, Managed::new());
     if managed.is_empty() && live.is_some() {
         return;
     }
-    let absent = Value::Object(Map::new());
     let updater = manager.owner(manager.name, Operation::Update);
     let time = format_time(manager.now);
-    let old = live.unwrap_or(&absent);
+    let old = live.unwrap_or(blank);
     ownership::update(Place::root(schema), old, new, &mut managed, updater, &time, reset);
     ownership::cap_updaters(&mut managed);
     managed::encode(new, managed);

@@ -8,6 +8,7 @@ mod naming;
 mod prune;
 mod status;
 mod structural;
+mod versions;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::validate::Rules;
 
 pub use prune::prune;
 pub use status::conditions;
+pub use versions::Versions;
 
 /// The verbs of a custom resource in the order discovery lists them.
 const VERBS: &[&str] =
@@ -64,14 +66,23 @@ pub fn definition(definition: &Value) -> Result<Vec<Kind>, Vec<FieldError>> {
     if !errors.is_empty() {
         return Err(errors);
     }
+    let versions = Arc::new(Versions::of(definition));
     let served = list(definition, "/spec/versions").filter(|version| flag(version, "served"));
-    Ok(served.map(|version| row(definition, version)).collect())
+    Ok(served.map(|version| row(definition, version, &versions)).collect())
 }
 
-fn row(definition: &Value, version: &Value) -> Kind {
+/// The schema of one version.
+fn schema_of(version: &Value) -> KindSchema {
+    let empty = json!({});
+    let (schemas, root) =
+        arena::build(version.pointer("/schema/openAPIV3Schema").unwrap_or(&empty));
+    KindSchema { schemas: Arc::new(schemas), root }
+}
+
+fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
     let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
-    let (schemas, root) = arena::build(&open_api);
-    let rules = Arc::new(Rules::compile(schemas.at(root)));
+    let schema = schema_of(version);
+    let rules = Arc::new(Rules::compile(schema.root()));
     let name = text(version, "/name").to_owned();
     let group = text(definition, "/spec/group").to_owned();
     let kind = text(definition, "/spec/names/kind").to_owned();
@@ -104,7 +115,7 @@ fn row(definition: &Value, version: &Value) -> Kind {
         namespaced: text(definition, "/spec/scope") == "Namespaced",
         verbs: VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
         subresources,
-        schema: KindSchema { schemas: Arc::new(schemas), root },
+        schema,
         strategy: Strategy {
             generation: Generation::AllButMetadataAndStatus,
             status,
@@ -119,6 +130,14 @@ fn row(definition: &Value, version: &Value) -> Kind {
             selectable_fields: list(version, "/selectableFields")
                 .map(|field| text(field, "/jsonPath").to_owned())
                 .collect(),
+            deprecation: flag(version, "deprecated").then(|| {
+                version
+                    .get("deprecationWarning")
+                    .and_then(Value::as_str)
+                    .map_or_else(|| format!("{group}/{name} {kind} is deprecated"), str::to_owned)
+            }),
+            versions: versions.clone(),
+            since: 0,
             open_api,
             rules,
         })),

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 use super::Quantity;
 use crate::schema::{Node, Schema, Type};
 
+/// Lists that mean something when they are empty, or that their kinds always show.
+const KEPT: &[&str] = &["managedFields", "rules", "endpoints", "ports"];
+
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
 /// Shapes the value found at `path` in place; gives the paths of what was dropped.
@@ -14,7 +17,7 @@ pub(super) fn shape(
     value: &mut Value,
     path: &str,
 ) -> Result<Vec<String>, String> {
-    let mut walk = Walk { path: path.to_owned(), fields: path.to_owned(), unknown: Vec::new() };
+    let mut walk = Walk { path: path.to_owned(), fields: String::new(), unknown: Vec::new() };
     walk.value(schema, value, "")?;
     Ok(walk.unknown)
 }
@@ -139,7 +142,16 @@ impl Walk {
             match schema.field(name) {
                 Some(field) if value.is_null() && is_map_value => *value = zero(field.node()),
                 Some(_) if value.is_null() => dropped.push(name.clone()),
-                Some(field) => self.value(field, value, owner)?,
+                Some(field) => {
+                    self.value(field, value, owner)?;
+                    if !is_map_value
+                        && !KEPT.contains(&name.as_str())
+                        && is_empty(field.node(), value)
+                        && !node.required.contains(name)
+                    {
+                        dropped.push(name.clone());
+                    }
+                }
                 None if is_open(node) => {}
                 None => {
                     self.unknown.push(self.path.clone());
@@ -173,6 +185,17 @@ impl Walk {
     }
 }
 
+/// Lists and maps that hold nothing are written as if they were not there.
+fn is_empty(node: &Node, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => {
+            fields.is_empty() && node.properties.is_empty() && node.additional.is_some()
+        }
+        _ => false,
+    }
+}
+
 /// What a typed decoder makes of `null` where something must be.
 fn zero(node: &Node) -> Value {
     match node.ty {
@@ -199,9 +222,13 @@ fn json_type(value: &Value) -> &'static str {
 fn string(node: &Node, text: &str) -> Result<(), String> {
     use base64::Engine as _;
     match node.bounds.format.as_deref() {
-        Some("date-time") if text.parse::<jiff::Timestamp>().is_err() => Err(format!(
-            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
-        )),
+        Some("date-time") if text.parse::<jiff::Timestamp>().is_err() => {
+            let fraction = if node.name.ends_with(".MicroTime") { ".000000" } else { "" };
+            Err(format!(
+                "parsing time {text:?} as \"2006-01-02T15:04:05{fraction}Z07:00\": cannot parse \
+                 {text:?} as \"2006\""
+            ))
+        }
         Some("byte") => match base64::prelude::BASE64_STANDARD.decode(text) {
             Ok(_) => Ok(()),
             Err(base64::DecodeError::InvalidByte(at, _)) => {

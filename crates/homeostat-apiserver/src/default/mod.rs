@@ -4,6 +4,7 @@
 //! It only adds what is absent. It never replaces a value that a user gave, and it never allocates
 //! (addresses, ports and names are given elsewhere).
 
+mod blank;
 mod derived;
 mod published;
 mod rows;
@@ -15,6 +16,8 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 use crate::schema::{Schema, Type};
+
+pub(crate) use blank::{always_shown, blank, empty_lists};
 
 /// Fills absent fields that have a default in the schema; a `null` where the schema does not allow
 /// one counts as absent, and without a default it goes.

@@ -41,9 +41,15 @@ pub(crate) fn value(code: u16, value: &Value, encoding: Encoding) -> Response<Bo
     document(code, value.to_string(), encoding)
 }
 
-/// A refusal; always JSON, which every client reads.
+/// A refusal in JSON, which every client reads.
 pub(crate) fn refusal(status: &Status) -> Response<Body> {
-    let mut response = value(status.code, &status.to_value(), Encoding::Json);
+    refusal_in(status, Encoding::Json)
+}
+
+/// A refusal in what the client reads best.
+pub(crate) fn refusal_in(status: &Status, encoding: Encoding) -> Response<Body> {
+    let mut response = value(status.code, &status.to_value(), encoding);
+    warn(&mut response, &status.warnings);
     if let Some(seconds) = status.details.as_ref().and_then(|d| d.get("retryAfterSeconds"))
         && let Ok(value) = HeaderValue::from_str(&seconds.to_string())
     {
@@ -59,6 +65,16 @@ pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
+}
+
+/// Adds a `Warning` header before those that are there.
+pub(crate) fn warn_first(response: &mut Response<Body>, warning: &str) {
+    let others: Vec<HeaderValue> = response.headers().get_all(WARNING).iter().cloned().collect();
+    response.headers_mut().remove(WARNING);
+    warn(response, &[warning.to_owned()]);
+    for other in others {
+        response.headers_mut().append(WARNING, other);
+    }
 }
 
 /// Adds `Warning` headers, which kubectl shows. Long ones are cut only where they are too much

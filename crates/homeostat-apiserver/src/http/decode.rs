@@ -70,6 +70,20 @@ pub(crate) fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Status {
     ))
 }
 
+/// The words of kube-apiserver for a value that is no object.
+fn not_an_object(value: &Value) -> String {
+    let found = match value {
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        _ => "string",
+    };
+    format!(
+        "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
 /// An object of that kind.
 pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Status> {
     let parse_error = "couldn't get version/kind; json parse error";
@@ -85,11 +99,61 @@ pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Resul
         let why = format!("Object 'Kind' is missing in '{text}'");
         return Err(unrecognized(kind, bytes, &why));
     }
+    if body.value.is_null() && kind.custom.is_some() {
+        let Kind { kind, version, .. } = kind;
+        return Err(Status::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a {kind}: Object 'Kind' is missing in \
+             'null'"
+        )));
+    }
+    if body.value.is_null() {
+        return Ok(Body { value: serde_json::json!({}), ..body });
+    }
     if !body.value.is_object() {
-        let why = format!("{parse_error}: json: cannot unmarshal into an object");
+        let why = format!("{parse_error}: {}", not_an_object(&body.value));
         return Err(unrecognized(kind, bytes, &why));
     }
     Ok(body)
+}
+
+/// The options of a delete.
+pub(crate) fn delete_options(headers: &HeaderMap, bytes: &[u8]) -> Result<Value, Status> {
+    let parse_error = "couldn't get version/kind; json parse error";
+    let value = match object(headers, bytes) {
+        Ok(body) => body.value,
+        Err(status) if status.code == 400 && content_type(headers) == JSON => {
+            return Err(Status::bad_request(format!("{parse_error}: {}", status.message)));
+        }
+        Err(status) => return Err(status),
+    };
+    if value.is_object() || value.is_null() {
+        return Ok(value);
+    }
+    Err(Status::bad_request(format!("{parse_error}: {}", not_an_object(&value))))
+}
+
+/// Whether the body is a server-side apply.
+pub(crate) fn is_apply(headers: &HeaderMap) -> bool {
+    content_type(headers) == "application/apply-patch+yaml"
+}
+
+/// Refuses what is no kind of patch here.
+pub(crate) fn check_patch_type(kind: &Kind, headers: &HeaderMap) -> Result<(), Status> {
+    match content_type(headers) {
+        "application/json-patch+json"
+        | "application/merge-patch+json"
+        | "application/apply-patch+yaml" => Ok(()),
+        "application/strategic-merge-patch+json" if kind.custom.is_none() => Ok(()),
+        _ if kind.custom.is_none() => {
+            let mut status =
+                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            status.details = Some(Box::new(serde_json::json!({})));
+            Err(status)
+        }
+        _ => Err(Status::unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+    }
 }
 
 /// A patch.
@@ -99,9 +163,16 @@ pub(crate) fn patch(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Pa
         "application/json-patch+json" => Ok(Patch::Json(patch_json(bytes)?)),
         "application/merge-patch+json" => Ok(Patch::Merge(patch_json(bytes)?)),
         "application/strategic-merge-patch+json" if strategic => {
-            Ok(Patch::Strategic(patch_json(bytes)?))
+            Ok(Patch::Strategic(json(bytes)?.value))
         }
         "application/apply-patch+yaml" => match yaml(bytes) {
+            Ok(body) if body.value.is_array() || body.value.is_string() => {
+                let found = if body.value.is_array() { "array" } else { "string" };
+                Err(Status::bad_request(format!(
+                    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot \
+                     unmarshal {found} into Go value of type map[string]interface {{}}"
+                )))
+            }
             Ok(mut body) => {
                 // Told by line, not by path.
                 body.duplicates =
@@ -112,14 +183,6 @@ pub(crate) fn patch(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Pa
                 Err(Status::bad_request(format!("error decoding YAML: {}", status.message)))
             }
         },
-        _ if strategic => {
-            let mut status =
-                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
-            status.details = Some(Box::new(serde_json::json!({})));
-            Err(status)
-        }
-        _ => Err(Status::unsupported_media_type(
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )),
+        _ => check_patch_type(kind, headers).and(Err(Status::unsupported_media_type(""))),
     }
 }

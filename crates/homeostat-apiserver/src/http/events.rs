@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::negotiate::Form;
 use super::render::View;
 use crate::kinds::Kind;
+use crate::registry::fields;
 use crate::registry::selector::Selector;
 use crate::store::{Change, Stored};
 
@@ -45,13 +46,17 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    fn selects(&self, object: &Stored) -> bool {
+        fields::matches(&self.kind, &self.selector, object)
+    }
+
     /// What the change looks like from here.
     pub(crate) fn of(&self, change: &Arc<Change>) -> Option<Event> {
         if !self.namespace.is_empty() && change.object.key.namespace != self.namespace {
             return None;
         }
-        let before = change.previous.as_ref().is_some_and(|object| self.selector.matches(object));
-        let after = !change.deleted && self.selector.matches(&change.object);
+        let before = change.previous.as_ref().is_some_and(|object| self.selects(object));
+        let after = !change.deleted && self.selects(&change.object);
         match (before, after) {
             (false, false) => None,
             (false, true) => Some(Event::Added(change.clone())),

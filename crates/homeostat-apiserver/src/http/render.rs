@@ -90,6 +90,7 @@ impl View {
             }
             _ => (kind.list_kind.clone(), kind.api_version()),
         };
+        let only_metadata = matches!(self.form, Form::Metadata | Form::MetadataList);
         let head = json!({
             "kind": list_kind,
             "apiVersion": api_version,
@@ -99,6 +100,10 @@ impl View {
         let size: usize = listed.items.iter().map(|item| item.body.len() + 1).sum();
         let mut bytes = BytesMut::with_capacity(head.len() + size + 16);
         bytes.put_slice(&head.as_bytes()[..head.len() - 1]);
+        if only_metadata && listed.items.is_empty() {
+            bytes.put_slice(b",\"items\":null}");
+            return bytes.freeze();
+        }
         bytes.put_slice(b",\"items\":[");
         // Items of built-in lists do not repeat what the list says.
         let bare =

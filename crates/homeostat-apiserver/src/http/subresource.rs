@@ -49,7 +49,8 @@ impl Call {
                 Ok(answer::value(201, &token, self.accepted.encoding))
             }
             ("finalize", &Method::PUT) => {
-                let options = self.write_options("UpdateOptions")?;
+                let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
+                let options = self.write_options(kind)?;
                 let body = decode::object(&self.headers, &self.body)?;
                 self.settle(&options.inquiry, || {
                     self.written(&self.registry.finalize(&self.target, &body, &options)?)
@@ -79,11 +80,12 @@ impl Call {
     }
 
     async fn write_scale(self, method: &Method) -> Result<Response<Body>, Status> {
-        let options = self.write_options("UpdateOptions")?;
+        let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
+        let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
             ScaleWrite::Replace(decode::object(&self.headers, &self.body)?)
         } else {
-            ScaleWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
+            ScaleWrite::Patch(self.read_patch()?)
         };
         self.settle(&options.inquiry, || {
             let scale = self.registry.set_scale(&self.target, &write, &options)?;
@@ -99,11 +101,12 @@ impl Call {
         subresource: &'static str,
         take: fn(&Value, &mut Value),
     ) -> Result<Response<Body>, Status> {
-        let options = self.write_options("UpdateOptions")?;
+        let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
+        let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
             PartWrite::Replace(decode::object(&self.headers, &self.body)?)
         } else {
-            PartWrite::Patch(decode::patch(&self.target.kind, &self.headers, &self.body)?)
+            PartWrite::Patch(self.read_patch()?)
         };
         self.settle(&options.inquiry, || {
             let written =

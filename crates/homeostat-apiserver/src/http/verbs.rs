@@ -17,7 +17,8 @@ use crate::admission::Inquiry;
 use crate::auth::{Tokens, User, caller};
 use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
-use crate::registry::{Deleted, Patch, Registry, Target, Written};
+use crate::registry::selector::Selector;
+use crate::registry::{Deleted, Patch, Registry, Target, Written, fields};
 use crate::server::Shared;
 use crate::status::Status;
 
@@ -25,13 +26,15 @@ use crate::status::Status;
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let head = request.method() == Method::HEAD;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let encoding =
+        negotiate::accepted(request.headers()).map_or(Encoding::Json, |accepted| accepted.encoding);
     let answered = route(&shared, request).await;
     // A refusal, too, may tell of something that is not durable yet.
     let settled = if reads { Ok(()) } else { shared.registry.store.settle().await };
     let settled = settled.map_err(|error| Status::internal(error.to_string()));
     let response = match settled.and(answered) {
         Ok(response) => response,
-        Err(status) => answer::refusal(&status),
+        Err(status) => answer::refusal_in(&status, encoding),
     };
     if head { response.map(|_| body::full(Bytes::new())) } else { response }
 }
@@ -120,7 +123,27 @@ async fn resource(
     if node::is_for_node(&path) {
         return node::forward(shared, &target, &path, request).await;
     }
+    let part_is_served =
+        path.subresource.is_empty() || kind.subresource(&path.subresource).is_some();
+    if !part_is_served {
+        return Err(match kind.custom {
+            Some(_) => {
+                let words = kind.deprecation().map(str::to_owned);
+                Status::not_found(kind, &path.name).warned(words.into_iter().collect())
+            }
+            None => Status::no_such_resource(),
+        });
+    }
+    let warned = |status: Status| {
+        let words = kind.deprecation().filter(|_| kind.custom.is_some());
+        status.warned(words.map(str::to_owned).into_iter().collect())
+    };
     let (parts, body) = request.into_parts();
+    if parts.method == Method::PATCH && kind.custom.is_some() {
+        decode::check_patch_type(kind, &parts.headers).map_err(warned)?;
+    }
+    let is_list = parts.method == Method::GET && path.name.is_empty();
+    let accepted = accepted(kind, &parts.headers, is_list).map_err(warned)?;
     let mut query = read_query(parts.uri.query().unwrap_or(""));
     if path.watch {
         query.insert("watch".to_owned(), "true".to_owned());
@@ -133,27 +156,43 @@ async fn resource(
         user,
         target,
         query,
-        accepted: accepted(kind, &parts.headers)?,
+        accepted,
         headers: parts.headers,
         body: read(&shared.registry, body).await?,
     };
-    match (&parts.method, path.name.as_str(), path.subresource.as_str()) {
+    let deprecation = kind.deprecation().map(str::to_owned);
+    let answer = verb(shared, call, &parts.method, &path).await;
+    let Some(words) = deprecation else { return answer };
+    match answer {
+        Ok(mut response) => {
+            answer::warn_first(&mut response, &words);
+            Ok(response)
+        }
+        Err(status) => Err(status.warned(vec![words])),
+    }
+}
+
+async fn verb(
+    shared: &Arc<Shared>,
+    call: Call,
+    method: &Method,
+    path: &ResourcePath,
+) -> Result<Response<Body>, Status> {
+    let namespaced = call.target.kind.namespaced;
+    match (method, path.name.as_str(), path.subresource.as_str()) {
         (&Method::GET, "", _) if call.target.kind.is_stored() => call.list_or_watch().await,
         (&Method::GET, _, "") if path.watch => call.list_or_watch().await,
         // Objects are made and emptied out namespace by namespace.
         (&Method::POST | &Method::DELETE, "", _)
-            if call.target.kind.namespaced && call.target.namespace.is_empty() =>
+            if namespaced && call.target.namespace.is_empty() =>
         {
             Err(Status::method_not_allowed())
         }
-        (&Method::POST, "", _) if call.target.namespace.is_empty() != kind.namespaced => {
+        (&Method::POST, "", _) if call.target.namespace.is_empty() != namespaced => {
             call.create(shared).await
         }
         (&Method::DELETE, "", _) => call.delete_collection().await,
         (_, "", _) => Err(Status::method_not_allowed()),
-        (_, _, sub) if !sub.is_empty() && call.target.kind.subresource(sub).is_none() => {
-            Err(Status::no_such_resource())
-        }
         (&Method::GET, _, "" | "status") => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status").await,
         (&Method::PATCH, _, sub @ ("" | "status")) => call.patch(sub == "status").await,
@@ -164,19 +203,23 @@ async fn resource(
 }
 
 /// What the client reads, for the built-in kinds in the words of the routes that lead to them.
-fn accepted(kind: &Kind, headers: &HeaderMap) -> Result<Accepted, Status> {
+fn accepted(kind: &Kind, headers: &HeaderMap, is_list: bool) -> Result<Accepted, Status> {
     negotiate::accepted(headers).map_err(|status| {
         let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
         let offered = ["application/json", "application/yaml", "*/*", "application/*"];
         if kind.custom.is_some() || offered.iter().any(|media| header.contains(media)) {
             return status;
         }
-        let mut status = Status::new(
-            406,
-            "NotAcceptable",
+        let streams = if is_list {
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        } else {
+            ""
+        };
+        let words = format!(
             "406: Not Acceptable\n\nAvailable representations: application/json, \
-             application/yaml, application/vnd.kubernetes.protobuf",
+             application/yaml, application/vnd.kubernetes.protobuf{streams}"
         );
+        let mut status = Status::new(406, "NotAcceptable", words);
         status.details = Some(Box::new(json!({})));
         status
     })
@@ -193,7 +236,8 @@ fn read_query(text: &str) -> Query {
 impl Call {
     pub(crate) fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
         let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind)?;
+        let applies = kind == "PatchOptions" && decode::is_apply(&self.headers);
+        let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind, applies)?;
         Ok(WriteOptions { user: Some(self.user.clone()), ..options })
     }
 
@@ -250,7 +294,11 @@ impl Call {
 
     pub(crate) async fn get(self) -> Result<Response<Body>, Status> {
         let asked = self.query.get("resourceVersion").map_or("", String::as_str);
-        if let Some(revision) = crate::registry::options::revision(asked)? {
+        let asked = crate::registry::options::revision(asked).map_err(|status| {
+            let words = status.message.trim_start_matches("invalid resource version: ");
+            Status::unexplained(words)
+        })?;
+        if let Some(revision) = asked {
             wait_for(&self.registry, revision).await?;
         }
         let object = self.registry.get(&self.target)?;
@@ -260,7 +308,9 @@ impl Call {
 
     async fn list_or_watch(self) -> Result<Response<Body>, Status> {
         use crate::registry::options::Freshness;
-        let options = ListOptions::parse(&self.query)?;
+        let kind = &self.target.kind;
+        let check = |selector: &Selector| fields::check(kind, selector);
+        let options = ListOptions::parse(&self.query, check)?;
         if options.watch {
             watch::check_accepted(self.accepted)?;
             let events = Events {
@@ -311,19 +361,33 @@ impl Call {
     }
 
     async fn patch(self, status: bool) -> Result<Response<Body>, Status> {
+        decode::check_patch_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("PatchOptions")?;
         self.settle(&options.inquiry, || {
-            let patch: Patch = decode::patch(&self.target.kind, &self.headers, &self.body)?;
+            let patch = self.read_patch()?;
             self.written(&self.registry.patch(&self.target, status, patch, &options)?)
         })
         .await
+    }
+
+    /// The patch in the body. One that cannot be read is told of only where there is an object
+    /// to read it for.
+    pub(crate) fn read_patch(&self) -> Result<Patch, Status> {
+        let patch = decode::patch(&self.target.kind, &self.headers, &self.body);
+        if let Err(status) = &patch
+            && status.code == 400
+            && !decode::is_apply(&self.headers)
+        {
+            self.registry.get(&self.target)?;
+        }
+        patch
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
         let body = if self.body.is_empty() {
             None
         } else {
-            Some(decode::object(&self.headers, &self.body)?.value)
+            Some(decode::delete_options(&self.headers, &self.body)?)
         };
         let options = DeleteOptions::parse(&self.query, body.as_ref())?;
         Ok(DeleteOptions { user: Some(self.user.clone()), ..options })
@@ -336,8 +400,11 @@ impl Call {
 
     fn delete_now(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
         let kind = &self.target.kind;
-        let deleted = self.registry.delete(&self.target, options)?;
         let warnings = delete_warnings(kind, options);
+        let deleted = match self.registry.delete(&self.target, options) {
+            Ok(deleted) => deleted,
+            Err(status) => return Err(status.warned(warnings)),
+        };
         if let Deleted::Gone(object) = &deleted
             && !kind.strategy.returns_deleted
         {
@@ -356,7 +423,8 @@ impl Call {
 
     async fn delete_collection(self) -> Result<Response<Body>, Status> {
         let options = self.delete_options()?;
-        let list = ListOptions::parse(&self.query)?;
+        let kind = &self.target.kind;
+        let list = ListOptions::parse(&self.query, |selector| fields::check(kind, selector))?;
         self.settle(&options.inquiry, || self.delete_all(&list, &options)).await
     }
 
@@ -365,7 +433,11 @@ impl Call {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Response<Body>, Status> {
-        let items = self.registry.delete_collection(&self.target, list, options)?;
+        let warnings = delete_warnings(&self.target.kind, options);
+        let items = match self.registry.delete_collection(&self.target, list, options) {
+            Ok(items) => items,
+            Err(status) => return Err(status.warned(warnings)),
+        };
         let listed = crate::registry::Listed {
             revision: self.registry.store.revision(),
             items,
@@ -373,7 +445,9 @@ impl Call {
             remaining: None,
         };
         let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
-        Ok(answer::document(200, bytes, self.accepted.encoding))
+        let mut response = answer::document(200, bytes, self.accepted.encoding);
+        answer::warn(&mut response, &warnings);
+        Ok(response)
     }
 }
 

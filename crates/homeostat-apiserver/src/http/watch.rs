@@ -39,6 +39,8 @@ struct Stream {
     registry: Arc<Registry>,
     events: Events,
     watcher: Option<Watcher>,
+    /// Changes of what is served; the watch of a kind ends with its definition.
+    served: tokio::sync::watch::Receiver<u64>,
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
@@ -73,7 +75,14 @@ pub(crate) fn respond(
 pub(crate) fn check_accepted(accepted: Accepted) -> Result<(), Status> {
     match accepted.encoding {
         Encoding::Json => Ok(()),
-        Encoding::Yaml => Err(Status::not_acceptable()),
+        Encoding::Yaml => {
+            let mut status = Status::not_acceptable();
+            status.message = "only the following media types are accepted: \
+                              application/json;stream=watch, \
+                              application/vnd.kubernetes.protobuf;stream=watch"
+                .to_owned();
+            Err(status)
+        }
     }
 }
 
@@ -122,6 +131,7 @@ impl Stream {
             registry: registry.clone(),
             events,
             watcher,
+            served: registry.served(),
             bookmarks: options.bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
             deadline: now + Duration::from_secs(seconds),
@@ -158,6 +168,11 @@ impl Stream {
                         self.watcher = None;
                     }
                 },
+                _ = self.served.changed() => {
+                    if !self.registry.serves(&self.events.kind) {
+                        self.watcher = None;
+                    }
+                }
                 () = env.sleep_until(wake) => {
                     if self.bookmarks && let Some(revision) = watcher.caught_up() {
                         self.events.write(&mut self.ready, &Event::Bookmark(revision), env.now());

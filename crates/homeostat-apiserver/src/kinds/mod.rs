@@ -66,6 +66,8 @@ pub enum Generation {
     /// Not kept for this kind.
     #[default]
     None,
+    /// 1 at creation, for good.
+    Once,
     /// 1 at creation, +1 when `spec` changes.
     Spec,
     /// The same, and also when annotations change (Deployment).
@@ -140,6 +142,12 @@ pub struct Custom {
     pub selectable_fields: Vec<String>,
     /// The schema document as written, for OpenAPI.
     pub open_api: serde_json::Value,
+    /// All versions of the definition.
+    pub versions: Arc<crate::custom::Versions>,
+    /// Objects written after this revision were written under the schema of this row.
+    pub since: u64,
+    /// What users of a deprecated version are told.
+    pub deprecation: Option<String>,
     /// The CEL rules of the version, compiled.
     pub rules: Arc<crate::validate::Rules>,
 }
@@ -172,7 +180,24 @@ pub struct ScalePaths {
     pub selector: Option<String>,
 }
 
+/// Built-in kinds that users are warned of.
+const DEPRECATED: &[(&str, &str)] = &[
+    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
 impl Kind {
+    /// What users of a deprecated kind are told.
+    #[must_use]
+    pub fn deprecation(&self) -> Option<&str> {
+        if let Some(custom) = &self.custom {
+            return custom.deprecation.as_deref();
+        }
+        let row =
+            DEPRECATED.iter().find(|(plural, _)| self.group.is_empty() && *plural == self.plural);
+        row.map(|(_, words)| *words)
+    }
+
     /// `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {

@@ -41,7 +41,6 @@ const GENERATION_OF_SPEC: &[Name] = &[
 const GENERATION_OF_BODY: &[Name] = &[
     ("", "PodTemplate"),
     ("discovery.k8s.io", "EndpointSlice"),
-    ("scheduling.k8s.io", "PriorityClass"),
     (ADMISSION, "MutatingWebhookConfiguration"),
     (ADMISSION, "ValidatingWebhookConfiguration"),
 ];
@@ -109,6 +108,8 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
     let listed = |names: &[Name]| names.contains(&(group, kind));
     let generation = if (group, kind) == ("apps", "Deployment") {
         Generation::SpecAndAnnotations
+    } else if (group, kind) == ("scheduling.k8s.io", "PriorityClass") {
+        Generation::Once
     } else if listed(GENERATION_OF_SPEC) {
         Generation::Spec
     } else if listed(GENERATION_OF_BODY) {

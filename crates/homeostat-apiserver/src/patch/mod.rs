@@ -72,10 +72,27 @@ pub fn json(live: &Value, operations: &Value) -> Result<Value, PatchError> {
     let mut copied = 0;
     for operation in &patch.0 {
         check_growth(&object, operation, &mut copied)?;
-        json_patch::patch(&mut object, std::slice::from_ref(operation))
+        let operation = lenient(&object, operation);
+        json_patch::patch(&mut object, std::slice::from_ref(&operation))
             .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
     }
     Ok(object)
+}
+
+/// A field that is replaced need not be there.
+fn lenient(object: &Value, operation: &PatchOperation) -> PatchOperation {
+    match operation {
+        PatchOperation::Replace(replace) => {
+            let parent = replace.path.as_str().rsplit_once('/').map(|(parent, _)| parent);
+            let in_object = parent.and_then(|parent| object.pointer(parent));
+            if in_object.is_some_and(Value::is_object) {
+                let (path, value) = (replace.path.clone(), replace.value.clone());
+                return PatchOperation::Add(json_patch::AddOperation { path, value });
+            }
+            operation.clone()
+        }
+        _ => operation.clone(),
+    }
 }
 
 /// A few operations that copy can make an object of any size and depth: both are bounded.

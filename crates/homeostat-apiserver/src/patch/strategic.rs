@@ -28,7 +28,14 @@ type Object = Map<String, Value>;
 /// [`PatchError::Unmergeable`] for items without merge key and unknown directives.
 pub fn strategic(schema: Schema<'_>, live: &Value, patch: &Value) -> Result<Value, PatchError> {
     let (Value::Object(live), Value::Object(patch)) = (live, patch) else {
-        return Err(PatchError::Malformed("invalid JSON document".to_owned()));
+        let found = match patch {
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            _ => "bool",
+        };
+        let words = "into Go value of type map[string]interface {}";
+        return Err(PatchError::Malformed(format!("json: cannot unmarshal {found} {words}")));
     };
     merge_map(Some(schema), live.clone(), patch.clone()).map(Value::Object)
 }

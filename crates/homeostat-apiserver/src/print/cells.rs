@@ -486,3 +486,15 @@ pub(super) fn event_source(row: &Row<'_>) -> Value {
     let host = at("/source/host", "/reportingInstance");
     json!(if host.is_empty() { component } else { format!("{component}, {host}") })
 }
+
+pub(super) fn ingress_class_parameters(row: &Row<'_>) -> Value {
+    let text = |field: &str| {
+        let pointer = format!("/spec/parameters/{field}");
+        row.object.pointer(&pointer).and_then(Value::as_str).unwrap_or_default()
+    };
+    if text("name").is_empty() {
+        return "<none>".into();
+    }
+    let dot = if text("apiGroup").is_empty() { "" } else { "." };
+    format!("{}{dot}{}/{}", text("kind"), text("apiGroup"), text("name")).into()
+}

@@ -317,7 +317,7 @@ const INGRESS: &[Column] = &[
 const INGRESS_CLASS: &[Column] = &[
     NAME,
     text("Controller", |row| string(row, "/spec/controller")),
-    text("Parameters", |row| or(string(row, "/spec/parameters/name"), "<none>")),
+    text("Parameters", cells::ingress_class_parameters),
     AGE,
 ];
 

@@ -89,6 +89,10 @@ pub fn table(
             row
         })
         .collect();
+    // Kinds without columns of their own show no list of rows at all.
+    let plain =
+        kind.custom.is_none() && definitions.last().is_some_and(|d| d["name"] == "Created At");
+    let rows = if rows.is_empty() && plain { Value::Null } else { rows.into() };
     let mut metadata = Map::new();
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
         if let Some(value) = list_meta.get(field).filter(|value| !value.is_null()) {

@@ -1,7 +1,7 @@
 //! One stored object, several served forms: kinds that are served in more than one group or version.
 //!
-//! Events are kept as core/v1; autoscalers as autoscaling/v2; custom resources in whatever version
-//! they were written (their versions differ by name only).
+//! Events are kept as core/v1; autoscalers as autoscaling/v2; custom resources in the version that
+//! their definition names, or in the one it named when they were written.
 
 use std::borrow::Cow;
 
@@ -57,11 +57,20 @@ pub(crate) fn to_storage(kind: &Kind, object: &mut Value) {
                 },
             }]);
         }
+    } else if let Some(custom) = &kind.custom
+        && kind.version != custom.versions.storage
+    {
+        custom.versions.rename(object, &custom.versions.stored_as());
     }
 }
 
 /// From the form that is stored to the form the kind speaks.
 pub(crate) fn from_storage(kind: &Kind, object: &mut Value) {
+    if let Some(custom) = &kind.custom {
+        custom.versions.refresh(object);
+        custom.versions.rename(object, &kind.api_version());
+        return;
+    }
     if is_new_event(kind) {
         rename(object, |pair| pair);
         // Here they are left out when empty.
@@ -101,7 +110,7 @@ fn rename(
 
 /// The stored object as the kind's JSON: the very bytes, unless it is kept in another form.
 pub(crate) fn body<'a>(kind: &Kind, stored: &'a Stored) -> Cow<'a, [u8]> {
-    if stored.api_version == kind.api_version() {
+    if is_as_stored(kind, stored) {
         return Cow::Borrowed(&stored.body);
     }
     Cow::Owned(value(kind, stored).to_string().into_bytes())
@@ -110,8 +119,14 @@ pub(crate) fn body<'a>(kind: &Kind, stored: &'a Stored) -> Cow<'a, [u8]> {
 /// The stored object, decoded, in the form the kind speaks.
 pub(crate) fn value(kind: &Kind, stored: &Stored) -> Value {
     let mut value = stored.value();
-    if stored.api_version != kind.api_version() {
+    if !is_as_stored(kind, stored) {
         from_storage(kind, &mut value);
     }
     value
+}
+
+/// Whether the stored bytes are what the kind shows.
+fn is_as_stored(kind: &Kind, stored: &Stored) -> bool {
+    stored.api_version == kind.api_version()
+        && kind.custom.as_ref().is_none_or(|custom| stored.revision > custom.since)
 }

@@ -7,7 +7,6 @@ use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::auth::RoleWrite;
-use crate::field::FieldError;
 use crate::kinds::{Generation, Kind};
 use crate::schema::Type;
 use crate::status::Status;
@@ -32,10 +31,14 @@ impl Registry {
         rules::check_type(&target.kind, &body.value)?;
         let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;
-        let mut written =
-            self.writer_at(&options.inquiry).create(target, object, options, Tracking::Update)?;
-        warnings.append(&mut written.warnings);
-        Ok(Written { warnings, ..written })
+        let writer = self.writer_at(&options.inquiry);
+        match writer.create(target, object, options, Tracking::Update) {
+            Ok(mut written) => {
+                warnings.append(&mut written.warnings);
+                Ok(Written { warnings, ..written })
+            }
+            Err(status) => Err(status.warned(warnings)),
+        }
     }
 }
 
@@ -61,7 +64,8 @@ impl Writer<'_> {
         place(target, &mut object)?;
         self.prepare(target, &mut object);
         rules::default(kind, &mut object);
-        (hooks::of(kind).complete)(&mut object);
+        (hooks::of(kind).complete)(None, &mut object);
+        crate::default::always_shown(kind, &mut object);
         if tracking == Tracking::Update {
             // Before admission and the hooks: nobody owns what the server adds of its own accord.
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
@@ -76,28 +80,26 @@ impl Writer<'_> {
         admission::mutate(&mut review)?;
         self.check_grant(target, options, None, &review.object)?;
         let object = &mut review.object;
+        crate::default::empty_lists(kind, object);
         let generate_name = metadata::text(object, "generateName").to_owned();
         let mut name = metadata::name(object).to_owned();
-        if name.is_empty() {
-            if generate_name.is_empty() {
-                let error =
-                    FieldError::required("metadata.name", "name or generateName is required");
-                return Err(Status::invalid(kind, "", &[error]));
-            }
+        if name.is_empty() && !generate_name.is_empty() {
             name = options.inquiry.name(0, || names::generate(&self.registry.env, &generate_name));
             metadata::set(object, "name", name.clone().into());
-            (hooks::of(kind).complete)(object);
+            (hooks::of(kind).complete)(None, object);
         }
         let uid = options.inquiry.uid(|| self.registry.env.uid());
         metadata::set(object, "uid", uid.into());
         metadata::set(object, "creationTimestamp", self.now().into());
         (hooks::of(kind).create)(self, kind, object)?;
-        rules::validate(kind, object, None)?;
-        if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {
-            let words = "resourceVersion should not be set on objects to be created";
-            return Err(Status::unexplained(words));
+        rules::validate(kind, object, None, Area::Main)?;
+        if !options.dry_run {
+            if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {
+                let words = "resourceVersion should not be set on objects to be created";
+                return Err(Status::unexplained(words));
+            }
+            metadata::set(object, "resourceVersion", Value::Null);
         }
-        metadata::set(object, "resourceVersion", Value::Null);
         let charges = admission::validate(&review)?;
         let mut object = review.object;
         for attempt in 1.. {
@@ -121,6 +123,14 @@ impl Writer<'_> {
                     let taken = self.registry.store.get(&super::convert::resource(kind), &key);
                     if taken.is_some_and(|taken| metadata::is_deleting(&taken.value())) {
                         status.message = format!("object is being deleted: {}", status.message);
+                    }
+                    if !generate_name.is_empty() {
+                        status.message.push_str(
+                            ", the server was not able to generate a unique name for the object",
+                        );
+                        if let Some(details) = &mut status.details {
+                            details["retryAfterSeconds"] = 1.into();
+                        }
                     }
                     return Err(status);
                 }

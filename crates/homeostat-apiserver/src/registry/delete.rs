@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::options::{DeleteOptions, ListOptions};
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
 use crate::admission::{self, Operation, Review, Wish};
-use crate::kinds::{Generation, Kind, Propagation};
+use crate::kinds::{Kind, Propagation};
 use crate::status::Status;
 use crate::store::{Expect, StoreError, Stored};
 
@@ -109,7 +109,7 @@ impl Writer<'_> {
                 mark(&mut object, self.registry.env.now(), wanted);
                 if ends_by_itself(kind) {
                     metadata::set(&mut object, "deletionGracePeriodSeconds", Value::Null);
-                } else if kind.strategy.generation != Generation::None {
+                } else if metadata::generation(&object) > 0 {
                     let next = metadata::generation(&object) + 1;
                     metadata::set(&mut object, "generation", next.into());
                 }
@@ -244,6 +244,9 @@ fn check_preconditions(
 
 /// Writes what shall happen to dependents into the finalizers, for the garbage collector.
 fn set_propagation(kind: &Kind, object: &mut Value, asked: Option<Propagation>) {
+    if super::convert::resource(kind) == super::expiry::EVENTS {
+        return;
+    }
     let current: Vec<String> =
         metadata::finalizers(object).into_iter().map(str::to_owned).collect();
     let already = current.iter().any(|name| name == ORPHAN || name == FOREGROUND);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::selector::Selector;
 use crate::kinds::Kind;
 use crate::status::Status;
-use crate::store::Pairs;
+use crate::store::{Pairs, Stored};
 
 /// `(resource, [(field as selected, JSON pointer, value when absent)])`
 type Row = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
@@ -32,7 +32,6 @@ const ROWS: &[Row] = &[
     ("nodes", &[("spec.unschedulable", "/spec/unschedulable", "false")]),
     ("namespaces", &[("status.phase", "/status/phase", "")]),
     ("services", &[("spec.clusterIP", "/spec/clusterIP", ""), ("spec.type", "/spec/type", "")]),
-    ("replicasets.apps", &[("status.replicas", "/status/replicas", "0")]),
     ("replicationcontrollers", &[("status.replicas", "/status/replicas", "0")]),
     ("jobs.batch", &[("status.successful", "/status/succeeded", "0")]),
     (
@@ -105,9 +104,22 @@ fn unknown(kind: &Kind, field: &str) -> String {
         format!(
             "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         )
+    } else if kind.resource() == "jobs.batch" {
+        format!("field label {field:?} not supported for Job")
     } else {
         format!("field label not supported: {field}")
     }
+}
+
+/// Whether the object is selected. The fields of custom resources are those of the version that is
+/// asked for, which may be another one than the stored.
+pub(crate) fn matches(kind: &Kind, selector: &Selector, stored: &Stored) -> bool {
+    let own = |field: &str| !field.starts_with("metadata.");
+    if kind.custom.is_none() || !selector.fields().any(own) {
+        return selector.matches(stored);
+    }
+    let fields = selectable(kind, &super::convert::value(kind, stored));
+    selector.matches(&Stored { fields, ..stored.clone() })
 }
 
 /// Refuses a selector that names a field the kind does not offer.

@@ -9,7 +9,7 @@ use crate::kinds::{Generation, Kind};
 pub(crate) fn after_update(kind: &Kind, old: &Value, new: &Value) -> Option<i64> {
     let current = metadata::generation(old);
     let changed = match kind.strategy.generation {
-        Generation::None => return (current != 0).then_some(current),
+        Generation::None | Generation::Once => return (current != 0).then_some(current),
         Generation::Spec => old.get("spec") != new.get("spec"),
         Generation::SpecAndAnnotations => {
             old.get("spec") != new.get("spec")

@@ -95,6 +95,8 @@ pub struct Registry {
     pub(crate) admission: Configuration,
     webhooks: RwLock<Arc<dyn WebhookConnector>>,
     catalogue: RwLock<Arc<Catalogue>>,
+    /// The version of the catalogue, for those who wait for another one.
+    served: tokio::sync::watch::Sender<u64>,
     events: expiry::Expiry,
     compaction: compaction::Compaction,
     pen: Mutex<()>,
@@ -118,6 +120,7 @@ impl Registry {
             admission: Configuration::default(),
             webhooks: RwLock::new(Arc::new(TlsConnector)),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
+            served: tokio::sync::watch::Sender::new(1),
             events: expiry::Expiry::default(),
             tokens: Tokens::new(config.signing_key.clone()),
             rbac: Rbac::default(),
@@ -155,9 +158,35 @@ impl Registry {
         let others = current.all().iter().filter(|kind| {
             kind.custom.as_ref().is_none_or(|custom| custom.definition != definition)
         });
-        let kinds = others.cloned().chain(rows.into_iter().map(Arc::new));
+        let rows = rows.into_iter().map(|mut row| {
+            let before = current.find(&row.group, &row.version, &row.plural);
+            let same = before.and_then(|before| before.custom.as_ref()).filter(|before| {
+                row.custom.as_ref().is_some_and(|custom| custom.open_api == before.open_api)
+            });
+            let since = same.map_or_else(|| self.store.revision(), |before| before.since);
+            if let Some(custom) = row.custom.as_mut().and_then(Arc::get_mut) {
+                custom.since = since;
+            }
+            Arc::new(row)
+        });
+        let kinds = others.cloned().chain(rows);
         let next = Catalogue::new(kinds, current.version() + 1);
+        let version = next.version();
         *current = Arc::new(next);
+        self.served.send_replace(version);
+    }
+
+    /// Hears of every change of what is served.
+    pub(crate) fn served(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.served.subscribe()
+    }
+
+    /// Whether the kind is still served, by the same definition.
+    pub(crate) fn serves(&self, kind: &Kind) -> bool {
+        let uid = |kind: &Kind| kind.custom.as_ref().map(|custom| custom.definition_uid.clone());
+        let catalogue = self.catalogue();
+        let now = catalogue.find(&kind.group, &kind.version, &kind.plural);
+        now.is_some_and(|now| uid(now) == uid(kind))
     }
 
     /// The oldest revision that can still be listed.

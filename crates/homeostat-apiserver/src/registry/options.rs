@@ -60,26 +60,26 @@ pub(crate) fn flag(query: &Query, name: &str) -> bool {
 }
 
 impl WriteOptions {
-    /// Reads the parameters; `agent` is the manager of those who name none.
+    /// Reads the parameters; `agent` is the manager of those who name none, which an apply must.
     ///
     /// # Errors
     /// 422 for an unknown `dryRun` or `fieldValidation`.
-    pub fn parse(query: &Query, agent: &str, options_kind: &str) -> Result<Self, Status> {
-        let unsupported = |field: &str, value: &str, accepted: &str| {
-            let error = FieldError::new(field, Reason::NotSupported, value.into(), accepted);
-            Status::invalid_kind("meta.k8s.io", options_kind, "", &[error])
+    pub fn parse(
+        query: &Query,
+        agent: &str,
+        options_kind: &str,
+        applies: bool,
+    ) -> Result<Self, Status> {
+        let mut errors = Vec::new();
+        let mut unsupported = |field: &str, value: Value, accepted: &str| {
+            errors.push(FieldError::new(field, Reason::NotSupported, value, accepted));
         };
         let dry_run = match text(query, "dryRun") {
             "" => false,
             "All" => true,
             other => {
-                let error = FieldError::new(
-                    "dryRun",
-                    Reason::NotSupported,
-                    vec![other].into(),
-                    "supported values: \"All\"",
-                );
-                return Err(Status::invalid_kind("meta.k8s.io", options_kind, "", &[error]));
+                unsupported("dryRun", vec![other].into(), "supported values: \"All\"");
+                false
             }
         };
         let validation = match text(query, "fieldValidation") {
@@ -88,10 +88,17 @@ impl WriteOptions {
             "Strict" => FieldValidation::Strict,
             other => {
                 let accepted = "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
-                return Err(unsupported("fieldValidation", other, accepted));
+                unsupported("fieldValidation", other.into(), accepted);
+                FieldValidation::Warn
             }
         };
         let given = text(query, "fieldManager");
+        if applies && given.is_empty() {
+            errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid_kind("meta.k8s.io", options_kind, "", &errors));
+        }
         let agent = agent.split('/').next().unwrap_or_default();
         let manager = match (given, agent) {
             ("", "") => "unknown",
@@ -152,12 +159,14 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads the parameters.
+    /// Reads the parameters; `check` says whether the kind has the selected fields.
     ///
     /// # Errors
     /// 400 for what cannot be read, 422 for combinations that make no sense.
-    pub fn parse(query: &Query) -> Result<Self, Status> {
-        let selector = Selector::parse(text(query, "labelSelector"), text(query, "fieldSelector"))?;
+    pub fn parse(
+        query: &Query,
+        check: impl FnOnce(&Selector) -> Result<(), Status>,
+    ) -> Result<Self, Status> {
         let number = |name: &str| match text(query, name) {
             "" => Ok(None),
             value => value.parse::<u64>().map(Some).map_err(|_| {
@@ -165,11 +174,15 @@ impl ListOptions {
             }),
         };
         let limit = usize::try_from(number("limit")?.unwrap_or(0)).unwrap_or(usize::MAX);
+        let timeout_seconds = number("timeoutSeconds")?;
+        let selector = Selector::parse(text(query, "labelSelector"), text(query, "fieldSelector"))?;
         let continue_token = text(query, "continue").to_owned();
         let watch = flag(query, "watch");
         let initial_events =
             query.contains_key("sendInitialEvents").then(|| flag(query, "sendInitialEvents"));
-        let freshness = freshness(query, watch, limit, &continue_token, initial_events)?;
+        check_combination(query, watch, &continue_token, initial_events)?;
+        check(&selector)?;
+        let freshness = freshness(query, watch, limit)?;
         Ok(Self {
             selector,
             freshness,
@@ -178,7 +191,7 @@ impl ListOptions {
             watch,
             bookmarks: flag(query, "allowWatchBookmarks"),
             initial_events,
-            timeout_seconds: number("timeoutSeconds")?,
+            timeout_seconds,
         })
     }
 }
@@ -196,50 +209,44 @@ pub(crate) fn revision(text: &str) -> Result<Option<u64>, Status> {
     }
 }
 
-fn freshness(
+/// Parameters that make no sense together.
+fn check_combination(
     query: &Query,
     watch: bool,
-    limit: usize,
     continue_token: &str,
     initial_events: Option<bool>,
-) -> Result<Freshness, Status> {
+) -> Result<(), Status> {
     let given = text(query, "resourceVersion");
     let matching = text(query, "resourceVersionMatch");
-    let refuse = |error| Err(Status::invalid_kind("meta.k8s.io", "ListOptions", "", &[error]));
-    let forbidden = |field: &str, why: &str| refuse(FieldError::forbidden(field, why));
-    match (watch, matching, initial_events) {
-        (false, _, Some(_)) => {
-            return forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
-        }
-        (true, matching, Some(_)) if matching != "NotOlderThan" => {
-            return forbidden(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            );
-        }
-        (true, matching, None) if !matching.is_empty() => {
-            return forbidden(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
-        }
-        _ => {}
+    let mut errors = Vec::new();
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+    if watch && initial_events.is_some() && matching != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        forbid("resourceVersionMatch", why);
+    }
+    if watch && initial_events.is_none() && !matching.is_empty() {
+        let why =
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        forbid("resourceVersionMatch", why);
+    }
+    if !watch && initial_events.is_some() {
+        forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
     }
     if !watch && !matching.is_empty() {
         if given.is_empty() {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            return forbidden("resourceVersionMatch", why);
+            forbid("resourceVersionMatch", why);
         }
         if !continue_token.is_empty() {
             let why = "resourceVersionMatch is forbidden when continue is provided";
-            return forbidden("resourceVersionMatch", why);
+            forbid("resourceVersionMatch", why);
         }
         if matching == "Exact" && given == "0" {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            return forbidden("resourceVersionMatch", why);
+            forbid("resourceVersionMatch", why);
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
-            return refuse(FieldError::new(
+            errors.push(FieldError::new(
                 "resourceVersionMatch",
                 Reason::NotSupported,
                 matching.into(),
@@ -247,6 +254,15 @@ fn freshness(
             ));
         }
     }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid_kind("meta.k8s.io", "ListOptions", "", &errors))
+}
+
+fn freshness(query: &Query, watch: bool, limit: usize) -> Result<Freshness, Status> {
+    let given = text(query, "resourceVersion");
+    let matching = text(query, "resourceVersionMatch");
     let given = revision(given).map_err(|status| {
         let plain = status.message.trim_start_matches("invalid resource version: ");
         // A watch gives no reason for the same refusal.
@@ -297,6 +313,7 @@ impl DeleteOptions {
         let kind = body.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions");
         if kind != "DeleteOptions" {
             let version = body.get("apiVersion").and_then(Value::as_str).unwrap_or("");
+            let version = if version.is_empty() { "meta.k8s.io/v1" } else { version };
             return Err(Status::bad_request(unregistered(kind, version)));
         }
         let grace = match body.get("gracePeriodSeconds").and_then(Value::as_i64) {

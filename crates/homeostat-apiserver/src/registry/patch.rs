@@ -36,29 +36,40 @@ impl Registry {
     ) -> Result<Written, Status> {
         let area = if status { Area::Status } else { Area::Main };
         let mut warnings = Vec::new();
-        let mut written = match patch {
-            Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings)?,
+        let applies = matches!(patch, Patch::Apply(_));
+        let written = match patch {
+            Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings),
             _ if options.force => {
                 let error = crate::field::FieldError::forbidden(
                     "force",
                     "may not be specified for non-apply patch",
                 );
-                return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
+                Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]))
             }
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
                 self.writer_at(&options.inquiry).update(target, update, options, |live| {
                     let value = rules::patched(&target.kind, live, &patch)?;
-                    rules::check_type(&target.kind, &value)?;
                     let text = value.to_string();
+                    let mut value = value;
+                    if matches!(patch, Patch::Strategic(_)) {
+                        // It is merged into the type of the live object, whatever it calls itself.
+                        value["kind"] = target.kind.kind.clone().into();
+                        value["apiVersion"] = target.kind.api_version().into();
+                    }
+                    rules::check_type(&target.kind, &value)
+                        .map_err(|status| rules::misfit(&text, &status))?;
                     let body = Body { value, duplicates: Vec::new() };
                     rules::shape(&target.kind, body, options.validation, &mut warnings)
                         .map_err(|status| rules::misfit(&text, &status))
-                })?
+                })
             }
         };
-        written.warnings = warnings;
-        Ok(written)
+        match written {
+            Ok(written) => Ok(Written { warnings, ..written }),
+            Err(status) if applies => Err(status),
+            Err(status) => Err(status.warned(warnings)),
+        }
     }
 
     fn apply(
@@ -70,11 +81,6 @@ impl Registry {
         warnings: &mut Vec<String>,
     ) -> Result<Written, Status> {
         let kind = &target.kind;
-        if !options.manager_given {
-            let error =
-                crate::field::FieldError::required("fieldManager", "is required for apply patch");
-            return Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]));
-        }
         // Ownership is compared on what the client wrote, not on what the server makes of it, and
         // a field that is not declared is refused rather than dropped.
         let config = rules::applicable(kind, body, options.validation, warnings)?;
@@ -85,6 +91,7 @@ impl Registry {
             if area != Area::Main {
                 return Err(Status::not_found(kind, &target.name));
             }
+            let object = rules::applied(&writer, kind, None, &config, options, area)?;
             if !super::metadata::uid(&config).is_empty() {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -92,7 +99,6 @@ impl Registry {
                 );
                 return Err(Status::conflict(kind, &target.name, &why));
             }
-            let object = rules::applied(&writer, kind, None, &config, options, area)?;
             let object = shaped(kind, object)?;
             return writer.create(target, object, options, Tracking::Done);
         }
@@ -106,6 +112,19 @@ impl Registry {
 
 /// The merged object in the form its kind is stored in; its warnings were given already.
 fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
+    let name = super::metadata::name(&value).to_owned();
     let body = Body { value, duplicates: Vec::new() };
-    rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new())
+    rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new()).map_err(|status| {
+        let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
+        let from_json = why.starts_with("illegal base64");
+        let why = format!("{}{why}", if from_json { "error decoding from json: " } else { "" });
+        let version = kind.api_version();
+        let slash = if kind.group.is_empty() { "/" } else { "" };
+        let kind = format!("{slash}{version}, Kind={}", kind.kind);
+        let words = format!(
+            "failed to convert new object (/{name}; {kind}) to proper version: unable \
+             to convert unstructured object to {kind}: {why}"
+        );
+        Status::unexplained(words)
+    })
 }

@@ -63,8 +63,11 @@ impl Registry {
             .snapshot()
             .list(&convert::resource(&target.kind), &range)
             .map_err(|error| self.list_expired(error, range.after.as_ref()))?;
-        let mut items: Vec<Arc<Stored>> =
-            page.items.into_iter().filter(|item| options.selector.matches(item)).collect();
+        let mut items: Vec<Arc<Stored>> = page
+            .items
+            .into_iter()
+            .filter(|item| fields::matches(&target.kind, &options.selector, item))
+            .collect();
         let (mut continue_token, mut remaining) = (String::new(), None);
         if options.limit > 0 && items.len() > options.limit {
             let left = items.len() - options.limit;

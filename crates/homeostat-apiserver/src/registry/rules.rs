@@ -13,7 +13,7 @@ use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
-use crate::{custom, decode, default, patch, validate};
+use crate::{decode, default, patch, validate};
 
 /// Bodies of built-in kinds may leave out what the URL says already.
 pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
@@ -40,6 +40,9 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     let (given, version) = (text("kind"), text("apiVersion"));
     if given == kind.kind && version == kind.api_version() {
         return Ok(());
+    }
+    if kind.custom.is_some() && version == kind.api_version() {
+        return Err(stranger(kind, given, object));
     }
     let other = crate::kinds::builtin()
         .iter()
@@ -69,6 +72,14 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     )))
 }
 
+/// A custom object of another kind is judged by the schema all the same, without its defaults.
+fn stranger(kind: &Kind, given: &str, object: &Value) -> Status {
+    let mut errors = validate::rules(kind, object, None);
+    let detail = format!("must be {}", kind.kind);
+    errors.push(FieldError::new("kind", Reason::Invalid, given.into(), detail));
+    Status::invalid_kind(&kind.group, given, metadata::name(object), &errors)
+}
+
 /// Drops what the kind does not know; says so, or refuses.
 pub(crate) fn shape(
     kind: &Kind,
@@ -77,16 +88,12 @@ pub(crate) fn shape(
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let Body { mut value, duplicates } = body;
-    let messages = if kind.custom.is_some() {
-        let unknown = custom::prune(kind.schema.root(), &mut value);
-        decode::strict_messages(&unknown, &duplicates)
-    } else {
-        // Typed readers find both in one pass, in the order of the document.
-        let order = decode::DocumentOrder::of(&value, &duplicates);
-        let unknown = decode::typed(kind, &mut value)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
-        order.sort(decode::strict_messages(&unknown, &duplicates))
-    };
+    // Typed readers find both in one pass, in the order of the document.
+    let order = kind.custom.is_none().then(|| decode::DocumentOrder::of(&value, &duplicates));
+    let unknown =
+        decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?;
+    let messages = decode::strict_messages(&unknown, &duplicates);
+    let messages = order.map_or(messages.clone(), |order| order.sort(messages));
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
             let words = format!("strict decoding error: {}", messages.join(", "));
@@ -156,8 +163,21 @@ pub(crate) fn default(kind: &Kind, object: &mut Value) {
 }
 
 /// Refuses an object that breaks its kind's rules.
-pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Status> {
-    let errors = validate::object(kind, object, old);
+pub(crate) fn validate(
+    kind: &Kind,
+    object: &Value,
+    old: Option<&Value>,
+    area: Area,
+) -> Result<(), Status> {
+    let mut errors = validate::object(kind, object, old);
+    if kind.custom.is_some() && area == Area::Status {
+        // A status of its own is described from there.
+        for error in &mut errors {
+            if let Some(rest) = error.detail.strip_prefix("status.") {
+                error.detail = rest.to_owned();
+            }
+        }
+    }
     if errors.is_empty() {
         return Ok(());
     }
@@ -204,7 +224,22 @@ pub(crate) fn track(
         now: writer.time,
     };
     let reset = reset_fields(kind, area);
-    apply::track_update(kind.schema.root(), live, object, &manager, &reset);
+    let schema = kind.schema.root();
+    if kind.custom.is_some() && !apply::is_typed(schema, object) {
+        // Nobody can be said to own what has no place.
+        metadata::set(object, "managedFields", Value::Null);
+        return;
+    }
+    match live {
+        Some(_) => apply::track_update(schema, live, object, &manager, &reset),
+        None => apply::track_create(schema, &default::blank(kind), object, &manager, &reset),
+    }
+    if area == Area::Part("scale") {
+        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        for entry in entries.into_iter().flatten().filter(|entry| entry["subresource"] == "scale") {
+            entry.as_object_mut().map(|entry| entry.shift_remove("time"));
+        }
+    }
 }
 
 /// Leaves the times of ownership alone when nothing else changed.

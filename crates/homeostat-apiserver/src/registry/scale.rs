@@ -54,11 +54,12 @@ fn view(kind: &Kind, places: &Places, object: &Value) -> Value {
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
+    let replicas = number(&places.spec);
     json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": meta,
-        "spec": {"replicas": number(&places.spec)},
+        "spec": if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) },
         "status": status,
     })
 }
@@ -134,7 +135,8 @@ impl Registry {
                 }
             };
             let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
-            if replicas < 0 {
+            // What a definition has to say about its numbers comes with the object.
+            if replicas < 0 && kind.custom.is_none() {
                 let error = FieldError::new(
                     "spec.replicas",
                     Reason::Invalid,

@@ -79,7 +79,7 @@ impl Registry {
         let kind = &target.kind;
         rules::complete_type(kind, &mut body.value);
         rules::check_type(kind, &body.value)?;
-        let mut object = rules::shape(kind, body, options.validation, &mut warnings)
+        let object = rules::shape(kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;
         if metadata::name(&object).is_empty() {
             return Err(Status::bad_request(format!(
@@ -87,18 +87,34 @@ impl Registry {
                 target.name
             )));
         }
+        let area = if status { Area::Status } else { Area::Main };
+        match self.replace(target, area, object, options) {
+            Ok(written) => Ok(Written { warnings, ..written }),
+            Err(status) => Err(status.warned(warnings)),
+        }
+    }
+
+    fn replace(
+        &self,
+        target: &Target,
+        area: Area,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
         place(target, &mut object)?;
         let writer = self.writer_at(&options.inquiry);
-        let absent = self.store.get(&convert::resource(kind), &target.key()).is_none();
-        let mut written = if absent && !status && kind.strategy.create_on_update {
-            writer.create(target, object, options, Tracking::Update)?
-        } else {
-            let area = if status { Area::Status } else { Area::Main };
-            let update = Update { area, tracking: Tracking::Update, unconditional: false };
-            writer.update(target, update, options, |_| Ok(object))?
-        };
-        written.warnings = warnings;
-        Ok(written)
+        let absent = self.store.get(&convert::resource(&target.kind), &target.key()).is_none();
+        let creates = absent && target.kind.strategy.create_on_update;
+        if creates {
+            check_uid(target, "", metadata::uid(&object))?;
+            check_number(metadata::text(&object, "resourceVersion"))?;
+        }
+        if creates && area == Area::Main {
+            metadata::set(&mut object, "resourceVersion", Value::Null);
+            return writer.create(target, object, options, Tracking::Update);
+        }
+        let update = Update { area, tracking: Tracking::Update, unconditional: false };
+        writer.update(target, update, options, |_| Ok(object))
     }
 }
 
@@ -129,10 +145,11 @@ impl Writer<'_> {
         check_preconditions(target, update, &live, &object)?;
         reset(target, update.area, &live, &mut object);
         rules::default(kind, &mut object);
-        (hooks::of(kind).complete)(&mut object);
+        (hooks::of(kind).complete)(Some(&live), &mut object);
         if update.area == Area::Main {
             self.check_grant(target, options, Some(&live), &object)?;
         }
+        crate::default::always_shown(kind, &mut object);
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
@@ -149,6 +166,7 @@ impl Writer<'_> {
             admission::mutate(&mut review)?;
         }
         let object = &mut review.object;
+        crate::default::empty_lists(kind, object);
         if update.area == Area::Main {
             (hooks::of(kind).update)(self, kind, &live, object)?;
         }
@@ -158,7 +176,7 @@ impl Writer<'_> {
         }
         refuse_new_finalizers(target, &live, object)?;
         if update.area.is_ruled() {
-            rules::validate(kind, object, Some(&live))?;
+            rules::validate(kind, object, Some(&live), update.area)?;
         }
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
@@ -195,11 +213,11 @@ fn check_preconditions(
     object: &Value,
 ) -> Result<(), Status> {
     let kind = &target.kind;
-    let revision = metadata::text(object, "resourceVersion");
-    if !revision.is_empty() && revision.parse::<u64>().is_err() {
-        let words = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
-        return Err(Status::unexplained(words));
+    if !update.unconditional {
+        check_uid(target, metadata::uid(live), metadata::uid(object))?;
     }
+    let revision = metadata::text(object, "resourceVersion");
+    check_number(revision)?;
     if revision.is_empty() || revision == "0" {
         if !update.unconditional && !kind.strategy.unconditional_update {
             let error = FieldError::new(
@@ -213,22 +231,34 @@ fn check_preconditions(
     } else if revision != metadata::text(live, "resourceVersion") {
         return Err(Status::modified(kind, &target.name));
     }
-    let (given, actual) = (metadata::uid(object), metadata::uid(live));
-    if !given.is_empty() && given != actual {
-        let place = if target.namespace.is_empty() {
-            target.name.clone()
-        } else {
-            format!("{}/{}", target.namespace, target.name)
-        };
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
-             AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, \
-             UID in object meta: {actual}",
-            kind.plural
-        );
-        return Err(Status::conflict(kind, &target.name, &why));
+    Ok(())
+}
+
+fn check_number(revision: &str) -> Result<(), Status> {
+    if !revision.is_empty() && revision.parse::<u64>().is_err() {
+        let words = format!("strconv.ParseUint: parsing {revision:?}: invalid syntax");
+        return Err(Status::unexplained(words));
     }
     Ok(())
+}
+
+/// The uid of the new form must be that of the live object, if it is given.
+fn check_uid(target: &Target, actual: &str, given: &str) -> Result<(), Status> {
+    if given.is_empty() || given == actual {
+        return Ok(());
+    }
+    let place = if target.namespace.is_empty() {
+        target.name.clone()
+    } else {
+        format!("{}/{}", target.namespace, target.name)
+    };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, \
+         UID in object meta: {actual}",
+        target.kind.plural
+    );
+    Err(Status::conflict(&target.kind, &target.name, &why))
 }
 
 /// Puts back whatever this write may not touch.
@@ -247,18 +277,21 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
             if kind.custom.is_none() {
                 metadata::copy(object, &written, "annotations");
                 metadata::copy(object, &written, "finalizers");
+                metadata::copy(object, &written, "generateName");
+                if !metadata::uid(&written).is_empty() {
+                    metadata::copy(object, &written, "uid");
+                }
             }
         }
     }
-    for field in [
-        "uid",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "generation",
-        "selfLink",
-    ] {
+    for field in ["generation", "creationTimestamp", "selfLink"] {
         metadata::copy(object, live, field);
+    }
+    // What is left out stays; what is given must be the same.
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if object.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null) {
+            metadata::copy(object, live, field);
+        }
     }
 }
 

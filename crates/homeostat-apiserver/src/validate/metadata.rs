@@ -27,8 +27,9 @@ const FIXED: &[&str] = &[
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => name::dns_label,
-        ("rbac.authorization.k8s.io", _) => name::path_segment,
+        ("rbac.authorization.k8s.io", _) | ("", "Event") => name::path_segment,
         ("networking.k8s.io", "IPAddress") => name::ip_address,
+        ("policy", "PodDisruptionBudget") => |_| Vec::new(),
         _ => name::dns_subdomain,
     }
 }

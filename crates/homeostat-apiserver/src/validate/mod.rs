@@ -9,6 +9,7 @@ mod format;
 mod metadata;
 pub(crate) mod name;
 mod rules;
+mod scale;
 mod schema;
 
 use serde_json::Value;
@@ -21,7 +22,10 @@ pub use metadata::object_meta;
 pub use rules::{Rules, rules};
 pub use schema::schema;
 
-pub(crate) use name::{dns_label, dns_label_1035, dns_subdomain};
+pub(crate) use name::{
+    dns_label, dns_label_1035, dns_subdomain, label_value as label_value_problems,
+    qualified as qualified_name_problems,
+};
 pub(crate) use rules::{problems as rule_problems, uses_old_self as rule_uses_old_self};
 
 /// What is wrong in these ways hides what CEL rules rely on.
@@ -37,20 +41,42 @@ const BLOCKING: &[Reason] = &[
 /// rules run only when types and bounds are right, because they may assume them.
 #[must_use]
 pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    // Finalizers of these may have any name.
+    let lenient = matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("", "Event") | ("policy", "PodDisruptionBudget")
+    );
     let mut errors = object_meta(kind, value, old);
-    if kind.custom.is_some() {
-        let shape = schema(kind.schema.root(), value, old);
-        let blocked = shape.iter().any(|error| BLOCKING.contains(&error.reason));
-        errors.extend(shape);
-        if !blocked {
-            errors.extend(rules(kind, value, old));
-        } else if rules::has_rules(kind) {
-            let detail = "some validation rules were not checked because the object was invalid; \
-                          correct the existing errors to complete validation";
-            errors.push(invalid(schema::NOWHERE, Value::Null, detail));
+    if lenient {
+        // Their metadata is looked at last.
+        let about = builtin(kind, value, old);
+        if !about.is_empty() {
+            return about;
         }
+        errors.retain(|error| !error.detail.starts_with("name is neither"));
+    }
+    if kind.custom.is_some() {
+        let blocked = errors.iter().any(|error| BLOCKING.contains(&error.reason));
+        errors.extend(custom(kind, value, old, blocked));
     } else {
         errors.extend(builtin(kind, value, old));
+    }
+    errors
+}
+
+/// What the schema and the rules of a custom resource refuse, its metadata aside.
+/// `blocked` says that something outside keeps the rules from being asked.
+fn custom(kind: &Kind, value: &Value, old: Option<&Value>, blocked: bool) -> Vec<FieldError> {
+    let mut errors = scale::paths(kind, value);
+    let shape = schema(kind.schema.root(), value, old);
+    let blocked = blocked || shape.iter().any(|error| BLOCKING.contains(&error.reason));
+    errors.extend(shape);
+    if !blocked {
+        errors.extend(rules(kind, value, old));
+    } else if rules::has_rules(kind) {
+        let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+        errors.push(invalid(schema::NOWHERE, Value::Null, detail));
     }
     errors
 }

@@ -73,7 +73,7 @@ pub(super) fn ip_address(text: &str) -> Vec<String> {
 }
 
 /// `name` or `prefix/name`: label and annotation keys, finalizers.
-pub(super) fn qualified(text: &str) -> Vec<String> {
+pub(crate) fn qualified(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.split('/').collect();
     let (prefix, name) = match parts.as_slice() {
         [name] => (None, *name),
@@ -105,7 +105,7 @@ pub(super) fn qualified(text: &str) -> Vec<String> {
 }
 
 /// What labels may hold: nothing, or up to 63 characters.
-pub(super) fn label_value(text: &str) -> Vec<String> {
+pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut errors = too_long(text, 63);
     if !text.is_empty() && !is_word(text) {
         errors.push(

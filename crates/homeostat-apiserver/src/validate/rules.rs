@@ -124,7 +124,13 @@ fn field_error(error: &ValidationError, value: &Value, path: &str) -> FieldError
     let shown = (!value.is_object() && !value.is_array()).then(|| value.clone());
     let detail = match error.kind {
         ErrorKind::ValidationFailure => error.message.trim().to_owned(),
-        _ => format!("{} evaluating rule: {}", error.message, error.rule.trim()),
+        _ => {
+            let why = error.message.trim_start_matches("rule evaluation error: ");
+            let why = why.replacen("No such key", "no such key", 1);
+            let words = format!("{why} evaluating rule: {}", error.rule.trim());
+            let shown = Some(Value::from(super::schema::json_type(value)));
+            return FieldError { path, reason: Reason::Invalid, value: shown, detail: words };
+        }
     };
     match error.reason.as_deref() {
         Some("FieldValueForbidden") => FieldError::forbidden(path, detail),

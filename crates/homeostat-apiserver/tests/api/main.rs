@@ -20,6 +20,7 @@ mod services;
 mod subresources;
 mod tls;
 mod verbs;
+mod versions;
 mod watch;
 mod webhooks;
 

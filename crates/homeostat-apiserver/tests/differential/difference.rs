@@ -34,6 +34,14 @@ impl fmt::Display for Difference {
     }
 }
 
+impl Difference {
+    /// Whether kube-apiserver's side of it has these words.
+    pub(crate) fn theirs_contains(&self, words: &str) -> bool {
+        words.is_empty()
+            || self.theirs.as_ref().is_some_and(|value| value.to_string().contains(words))
+    }
+}
+
 /// All differences between the answers to one step.
 pub(crate) fn between(
     sequence: &str,

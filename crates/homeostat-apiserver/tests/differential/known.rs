@@ -36,16 +36,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "tables carry no descriptions of their columns; kubectl does not show them",
     ),
     known(
-        "create: bodies that cannot be read / not an object",
-        "/message",
-        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
-    ),
-    known(
-        "read: lists and selectors / a label selector that is none",
-        "/message",
-        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
-    ),
-    known(
         "read: lists and selectors / a token that is none",
         "/message",
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
@@ -99,39 +89,9 @@ pub(crate) const KNOWN: &[Known] = &[
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
     known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),
     known(
-        "workloads: deployments / a bad status",
-        "",
-        "a status is not judged by the rules of its kind",
-    ),
-    known(
         "kinds: jobs / a template stays",
         "",
         "the template of a suspended Job may change here, as its scheduling may there",
-    ),
-    known(
-        "workloads: deployments /",
-        "managedFields/0/time",
-        "who scales through the scale subresource is recorded with the time",
-    ),
-    known(
-        "custom: custom resources /",
-        "/time",
-        "who scales through the scale subresource is recorded with the time",
-    ),
-    known(
-        "workloads: other workloads / a daemon set",
-        "/metadata",
-        "the generation of a DaemonSet's template is not repeated in an old annotation",
-    ),
-    known(
-        "workloads: other workloads /",
-        "fieldsV1/f:eventTime",
-        "fields of an Event that are always written count as the writer's",
-    ),
-    known(
-        "workloads: other workloads /",
-        "fieldsV1/f:reporting",
-        "fields of an Event that are always written count as the writer's",
     ),
     known(
         "custom: custom resources / a definition",
@@ -157,16 +117,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "custom: custom resources / of another kind",
         "",
         "a custom object of another kind is refused before its schema is consulted",
-    ),
-    known(
-        "custom: custom resources / against types",
-        "",
-        "schema errors of the scale and status paths are not reported a second time",
-    ),
-    known(
-        "custom: custom resources / a status that is none",
-        "",
-        "schema errors of the scale and status paths are not reported a second time",
     ),
     known(
         "custom: definitions that are refused / not structural",

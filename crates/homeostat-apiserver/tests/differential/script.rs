@@ -27,7 +27,7 @@ pub(crate) struct Sequence {
 }
 
 /// One request.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) save: Option<String>,

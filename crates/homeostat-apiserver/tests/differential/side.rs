@@ -44,6 +44,11 @@ impl Side {
         Self { env: Env::system(), client, variables, pattern, normal: Normal::default() }
     }
 
+    /// Gives a variable a value.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
     fn namespace(&self) -> &str {
         &self.variables["ns"]
     }

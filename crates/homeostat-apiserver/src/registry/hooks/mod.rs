@@ -3,6 +3,7 @@
 //! A hook sees the object between defaulting and validation, or after the commit. Everything that
 //! a row of the table of kinds can say belongs there, not here.
 
+mod daemonsets;
 mod definitions;
 mod jobs;
 mod namespaces;
@@ -19,8 +20,9 @@ use crate::status::Status;
 
 /// The hooks of one kind; the default does nothing.
 pub(crate) struct Hooks {
-    /// Brings what the client wrote into its usual form; the client owns the result.
-    pub(crate) complete: fn(&mut Value),
+    /// Brings what the client wrote into its usual form, given the live object if there is one; the
+    /// client owns the result.
+    pub(crate) complete: fn(Option<&Value>, &mut Value),
     /// Completes or refuses a new object. What is set here belongs to nobody.
     pub(crate) create: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// Completes or refuses an update of the main resource, given the live object.
@@ -36,7 +38,7 @@ pub(crate) struct Hooks {
 }
 
 const NONE: Hooks = Hooks {
-    complete: |_| {},
+    complete: |_, _| {},
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     delete: |_, _, _| Ok(()),
@@ -48,6 +50,7 @@ const NONE: Hooks = Hooks {
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
+    ("daemonsets.apps", daemonsets::HOOKS),
     ("jobs.batch", jobs::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", Hooks { keeps_status: true, ..NONE }),

@@ -9,7 +9,7 @@ use crate::status::Status;
 const IMMORTAL: &[&str] = &["default", "kube-system", "kube-public"];
 
 pub(super) const HOOKS: Hooks = Hooks {
-    complete: |object| {
+    complete: |_, object| {
         let name = metadata::name(object).to_owned();
         if !name.is_empty() {
             metadata::set_label(object, "kubernetes.io/metadata.name", &name);

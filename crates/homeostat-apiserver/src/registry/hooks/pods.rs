@@ -6,6 +6,17 @@ use super::{Hooks, NONE};
 use crate::registry::metadata;
 
 pub(super) const HOOKS: Hooks = Hooks {
+    complete: |_, object| {
+        let grace = object.pointer_mut("/spec/terminationGracePeriodSeconds");
+        if let Some(grace) = grace.filter(|grace| grace.as_i64().is_some_and(|n| n < 0)) {
+            *grace = 1.into();
+        }
+        // The account has an old name, too.
+        let name = object.pointer("/spec/serviceAccountName").filter(|name| **name != json!(""));
+        if let Some(name) = name.cloned() {
+            object["spec"]["serviceAccount"] = name;
+        }
+    },
     create: |_, _, object| {
         let quality = quality_of_service(object.get("spec").unwrap_or(&Value::Null));
         let status = json!({"phase": "Pending", "qosClass": quality});

@@ -8,7 +8,7 @@ use super::{Hooks, NONE};
 
 pub(super) const HOOKS: Hooks = Hooks { complete: encode, ..NONE };
 
-fn encode(secret: &mut Value) {
+fn encode(_: Option<&Value>, secret: &mut Value) {
     let Some(object) = secret.as_object_mut() else { return };
     let Some(Value::Object(plain)) = object.shift_remove("stringData") else { return };
     let data = object.entry("data").or_insert_with(|| json!({}));

@@ -21,6 +21,7 @@ pub(super) const HOOKS: Hooks = Hooks {
         Ok(())
     },
     update: |writer, kind, live, object| {
+        drop_external_policy(live, object);
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let (Some(value), true) = (live["spec"].get(field), needs_address(object))
                 && object["spec"].get(field).is_none_or(|new| new.is_null() || *new == json!(""))
@@ -34,6 +35,20 @@ pub(super) const HOOKS: Hooks = Hooks {
     },
     ..NONE
 };
+
+/// A policy for outside traffic goes with the type that had it, unless it is asked for anew.
+fn drop_external_policy(live: &Value, service: &mut Value) {
+    let pointer = "/spec/externalTrafficPolicy";
+    let external =
+        |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
+    if external(live)
+        && !external(service)
+        && live.pointer(pointer) == service.pointer(pointer)
+        && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.shift_remove("externalTrafficPolicy");
+    }
+}
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
@@ -71,7 +86,9 @@ fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(),
                 Err(Status::invalid(kind, metadata::name(service), &[error]))
             };
             match given.parse::<Ipv4Addr>() {
-                Err(_) => return refuse("must be a valid IPv4 address"),
+                Err(_) => {
+                    return refuse("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+                }
                 Ok(address) if taken.addresses.contains(&address) => {
                     return refuse("failed to allocate IP: provided IP is already allocated");
                 }

@@ -1,8 +1,8 @@
-//! ConfigMaps, Secrets and Events.
+//! ConfigMaps, Secrets, Events, ControllerRevisions and Nodes.
 
 use serde_json::Value;
 
-use super::report::{Report, at, text};
+use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -111,5 +111,35 @@ pub(super) fn event(value: &Value, _: Option<&Value>, report: &mut Report) {
     };
     if !fits {
         report.invalid("involvedObject.namespace", involved, "does not match event.namespace");
+    }
+}
+
+pub(super) fn controller_revision(value: &Value, old: Option<&Value>, report: &mut Report) {
+    report.not_negative(value, "/revision");
+    if old.is_none() {
+        match value.get("data") {
+            None | Some(Value::Null) => report.required("data", "data is mandatory"),
+            Some(Value::Object(_)) => {}
+            Some(_) => report.required("data", "data must be a valid JSON object"),
+        }
+    }
+    report.immutable(value, old, "/data");
+}
+
+pub(super) fn node(value: &Value, _: Option<&Value>, report: &mut Report) {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (index, taint) in list(value, "/spec/taints").iter().enumerate() {
+        let path = format!("metadata.taints[{index}]");
+        let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
+        for problem in name::qualified(key) {
+            report.invalid(format!("{path}.key"), key, problem);
+        }
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        report.one_of(&format!("{path}.effect"), effect, &effects);
+        if seen.contains(&(key, effect)) {
+            let detail = "taints must be unique by key and effect pair";
+            report.errors.push(FieldError::new(path, Reason::Duplicate, taint.clone(), detail));
+        }
+        seen.push((key, effect));
     }
 }

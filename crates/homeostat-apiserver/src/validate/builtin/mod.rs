@@ -5,12 +5,14 @@
 //! would refuse may pass here, never the other way round.
 
 mod config;
+mod networking;
 mod pod;
 mod rbac;
 mod report;
 mod scaling;
 mod security;
 mod service;
+mod status;
 mod volume;
 mod workload;
 
@@ -33,7 +35,11 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("", "Service") => service::service,
             ("", "Endpoints") => service::endpoints,
             ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice,
-            ("networking.k8s.io", "Ingress") => service::ingress,
+            ("networking.k8s.io", "Ingress") => networking::ingress,
+            ("networking.k8s.io", "IngressClass") => networking::ingress_class,
+            ("networking.k8s.io", "NetworkPolicy") => networking::network_policy,
+            ("apps", "ControllerRevision") => config::controller_revision,
+            ("", "Node") => config::node,
             ("", "PersistentVolume") => volume::volume,
             ("", "PersistentVolumeClaim") => volume::claim,
             ("storage.k8s.io", "StorageClass") => volume::storage_class,

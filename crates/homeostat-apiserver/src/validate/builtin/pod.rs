@@ -53,7 +53,14 @@ fn update(spec: &Value, old: &Value, report: &mut Report) {
             );
         }
     }
-    if masked(spec) != masked(old) {
+    let grace = |spec: &Value| at(spec, "/terminationGracePeriodSeconds").as_i64();
+    let (mut before, mut after) = (masked(old), masked(spec));
+    if grace(old).is_some_and(|old| old < 0) && grace(spec) == Some(1) {
+        for spec in [&mut before, &mut after] {
+            spec.as_object_mut().map(|spec| spec.shift_remove("terminationGracePeriodSeconds"));
+        }
+    }
+    if before != after {
         report.forbidden("spec", UPDATABLE);
     }
 }
@@ -69,12 +76,7 @@ fn masked(spec: &Value) -> Value {
         }
     }
     if let Some(spec) = spec.as_object_mut() {
-        let fields = [
-            "activeDeadlineSeconds",
-            "tolerations",
-            "schedulingGates",
-            "terminationGracePeriodSeconds",
-        ];
+        let fields = ["activeDeadlineSeconds", "tolerations", "schedulingGates"];
         for field in fields {
             spec.shift_remove(field);
         }
@@ -102,12 +104,13 @@ fn pod_spec(spec: &Value, path: &str, claims: &[&str], report: &mut Report) {
     }
     let policy = text(spec, "/restartPolicy");
     report.one_of(&format!("{path}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
+    if text(spec, "/dnsPolicy") == "None" && spec.get("dnsConfig").is_none() {
+        let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+        report.required(format!("{path}.dnsConfig"), detail);
+    }
+    tolerations(spec, path, report);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     report.one_of(&format!("{path}.dnsPolicy"), text(spec, "/dnsPolicy"), &dns);
-    if let Some(seconds) = at(spec, "/terminationGracePeriodSeconds").as_i64().filter(|s| *s < 0) {
-        let path = format!("{path}.terminationGracePeriodSeconds");
-        report.invalid(path, seconds, "must be greater than or equal to 0");
-    }
     if let Some(seconds) = at(spec, "/activeDeadlineSeconds").as_i64()
         && !(1..=i64::from(i32::MAX)).contains(&seconds)
     {
@@ -332,5 +335,48 @@ fn check_probe(probe: &Value, path: &str, success_is_one: bool, report: &mut Rep
     let successes = at(probe, "/successThreshold").as_i64().unwrap_or(1);
     if success_is_one && successes != 1 {
         report.invalid(format!("{path}.successThreshold"), successes, "must be 1");
+    }
+}
+
+fn tolerations(spec: &Value, path: &str, report: &mut Report) {
+    for (index, toleration) in list(spec, "/tolerations").iter().enumerate() {
+        let path = format!("{path}.tolerations[{index}]");
+        let field = |name: &str| text(toleration, &format!("/{name}"));
+        let (key, operator, value, effect) =
+            (field("key"), field("operator"), field("value"), field("effect"));
+        if !key.is_empty() {
+            for problem in name::qualified(key) {
+                report.invalid(format!("{path}.key"), key, problem);
+            }
+        } else if operator != "Exists" {
+            let detail = "operator must be Exists when `key` is empty, which means \"match all \
+                          values and all keys\"";
+            report.invalid(format!("{path}.operator"), operator, detail);
+        }
+        if toleration.get("tolerationSeconds").is_some() && effect != "NoExecute" {
+            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            report.invalid(format!("{path}.effect"), effect, detail);
+        }
+        match operator {
+            "" | "Equal" => {
+                let problems = name::label_value(value);
+                if !problems.is_empty() {
+                    report.invalid(format!("{path}.operator"), value, problems.join(";"));
+                }
+            }
+            "Exists" if !value.is_empty() => {
+                let detail = "value must be empty when `operator` is 'Exists'";
+                report.invalid(format!("{path}.operator"), value, detail);
+            }
+            "Exists" => {}
+            _ => {
+                let path = format!("{path}.operator");
+                report.unsupported(&path, &operator.into(), &["Equal", "Exists"]);
+            }
+        }
+        if !effect.is_empty() {
+            let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+            report.one_of(&format!("{path}.effect"), effect, &effects);
+        }
     }
 }

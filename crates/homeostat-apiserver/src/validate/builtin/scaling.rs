@@ -2,7 +2,16 @@
 
 use serde_json::Value;
 
-use super::report::{Report, at, text};
+use super::report::{Report, at, list, text};
+
+/// The types of metrics, each with the field that describes it.
+const METRICS: &[(&str, &str)] = &[
+    ("ContainerResource", "containerResource"),
+    ("External", "external"),
+    ("Object", "object"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
+];
 
 pub(super) fn autoscaler(value: &Value, _: Option<&Value>, report: &mut Report) {
     let (least, most) =
@@ -10,11 +19,35 @@ pub(super) fn autoscaler(value: &Value, _: Option<&Value>, report: &mut Report) 
     if let Some(least) = least.filter(|least| *least < 1) {
         report.invalid("spec.minReplicas", least, "must be greater than or equal to 1");
     }
+    let outside = |metric: &Value| matches!(text(metric, "/type"), "Object" | "External");
+    if least == Some(0) && !list(value, "/spec/metrics").iter().any(outside) {
+        let detail = "must specify at least one Object or External metric to support scaling to \
+                      zero replicas";
+        report.forbidden("spec.metrics", detail);
+    }
     let most = most.unwrap_or_default();
-    if most < 1 {
+    if most == 0 {
         report.required("spec.maxReplicas", "must be set and greater than 0");
-    } else if least.is_some_and(|least| most < least) {
+    } else if most < 0 {
+        report.invalid("spec.maxReplicas", most, "must be greater than or equal to 1");
+    }
+    if least.is_some_and(|least| most < least) {
         report.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`");
+    }
+    for (index, metric) in list(value, "/spec/metrics").iter().enumerate() {
+        let ty = text(metric, "/type");
+        if let Some((_, field)) = METRICS.iter().find(|(name, _)| *name == ty)
+            && metric.get(*field).is_none()
+        {
+            let detail = "must populate information for the given metric source";
+            report.required(format!("spec.metrics[{index}].{field}"), detail);
+        }
+    }
+    let version = text(value, "/spec/scaleTargetRef/apiVersion");
+    let is_core = text(value, "/spec/scaleTargetRef/kind") == "ReplicationController";
+    if !version.contains('/') && !is_core {
+        let detail = "apiVersion must specify API group";
+        report.invalid("spec.scaleTargetRef.apiVersion", version, detail);
     }
     for field in ["kind", "name"] {
         if text(value, &format!("/spec/scaleTargetRef/{field}")).is_empty() {
@@ -29,10 +62,36 @@ pub(super) fn disruption_budget(value: &Value, _: Option<&Value>, report: &mut R
         let detail = "minAvailable and maxUnavailable cannot be both set";
         report.invalid("spec", spec.clone(), detail);
     }
-    report.not_negative(value, "/spec/minAvailable");
-    report.not_negative(value, "/spec/maxUnavailable");
+    for field in ["minAvailable", "maxUnavailable"] {
+        count_or_percent(value, field, report);
+    }
+    let policy = at(spec, "/unhealthyPodEvictionPolicy");
+    if !matches!(policy.as_str(), None | Some("AlwaysAllow" | "IfHealthyBudget")) {
+        let allowed = ["AlwaysAllow", "IfHealthyBudget"];
+        report.unsupported("spec.unhealthyPodEvictionPolicy", policy, &allowed);
+    }
     if let Some(selector) = spec.get("selector") {
         super::workload::selector(selector, "spec.selector", report);
+    }
+}
+
+fn count_or_percent(value: &Value, field: &str, report: &mut Report) {
+    let pointer = format!("/spec/{field}");
+    report.not_negative(value, &pointer);
+    let Some(text) = value.pointer(&pointer).and_then(Value::as_str) else { return };
+    let path = format!("spec.{field}");
+    let digits = text.strip_suffix('%').filter(|digits| {
+        !digits.is_empty() && digits.chars().all(|letter| letter.is_ascii_digit())
+    });
+    match digits.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX)) {
+        None => report.invalid(
+            path,
+            text,
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  \
+             or '93%', regex used for validation is '[0-9]+%')",
+        ),
+        Some(101..) => report.invalid(path, text, "must not be greater than 100%"),
+        Some(_) => {}
     }
 }
 
@@ -45,7 +104,12 @@ pub(super) fn priority_class(value: &Value, old: Option<&Value>, report: &mut Re
                       error: only the following system priority classes are allowed";
         report.forbidden("metadata.name", detail);
     }
-    if priority > 1_000_000_000 && !is_system {
+    let policy = at(value, "/preemptionPolicy");
+    let known = matches!(policy.as_str(), None | Some("PreemptLowerPriority" | "Never"));
+    if !known && old.is_none() {
+        report.unsupported("preemptionPolicy", policy, &["PreemptLowerPriority", "Never"]);
+    }
+    if priority > 1_000_000_000 && !is_system && old.is_none() {
         let detail = "maximum allowed value of a user defined priority is 1000000000";
         report.forbidden("value", detail);
     }

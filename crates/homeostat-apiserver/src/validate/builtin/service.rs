@@ -1,4 +1,4 @@
-//! Services, their endpoints, and Ingresses.
+//! Services and their endpoints.
 
 use serde_json::{Value, json};
 
@@ -6,6 +6,7 @@ use super::report::{Report, at, list, text};
 use crate::validate::name;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
 pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -33,6 +34,17 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
     );
     report.labels(at(value, "/spec/selector"), "spec.selector");
     service_ports(ports, report);
+    let external =
+        matches!(ty, "NodePort" | "LoadBalancer") || !list(value, "/spec/externalIPs").is_empty();
+    let policy = text(value, "/spec/externalTrafficPolicy");
+    if !policy.is_empty() && !external {
+        let detail = "may only be set for externally-accessible services";
+        report.invalid("spec.externalTrafficPolicy", policy, detail);
+    }
+    if ty != "LoadBalancer" && !list(value, "/status/loadBalancer/ingress").is_empty() {
+        let detail = "may only be used when `spec.type` is \"LoadBalancer\"";
+        report.forbidden("status.loadBalancer.ingress", detail);
+    }
     if let Some(old) = old {
         let (before, after) = (text(old, "/spec/clusterIP"), text(value, "/spec/clusterIP"));
         let both_have_addresses = ty != "ExternalName" && text(old, "/spec/type") != "ExternalName";
@@ -101,14 +113,21 @@ pub(super) fn endpoints(value: &Value, _: Option<&Value>, report: &mut Report) {
             for (at_index, address) in list(subset, &format!("/{field}")).iter().enumerate() {
                 let ip = text(address, "/ip");
                 if ip.parse::<std::net::IpAddr>().is_err() {
-                    let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                    report.invalid(format!("{path}.{field}[{at_index}].ip"), ip, detail);
+                    let path = format!("{path}.{field}[{at_index}].ip");
+                    report.invalid(path.as_str(), ip, NOT_AN_ADDRESS);
+                    report.invalid(path, ip, "must be a valid IP address");
                 }
             }
         }
         for (at_index, port) in list(subset, "/ports").iter().enumerate() {
+            let path = format!("{path}.ports[{at_index}]");
+            let name = text(port, "/name");
+            if !name.is_empty() || list(subset, "/ports").len() > 1 {
+                report.dns_label(&format!("{path}.name"), name);
+            }
             let number = at(port, "/port").as_i64().unwrap_or_default();
-            report.port(format!("{path}.ports[{at_index}].port"), number);
+            report.port(format!("{path}.port"), number);
+            report.one_of(&format!("{path}.protocol"), text(port, "/protocol"), PROTOCOLS);
         }
     }
 }
@@ -121,28 +140,34 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
             let detail = "must contain at least 1 address";
             report.required(format!("endpoints[{index}].addresses"), detail);
         }
-    }
-}
-
-pub(super) fn ingress(value: &Value, _: Option<&Value>, report: &mut Report) {
-    if list(value, "/spec/rules").is_empty() && value.pointer("/spec/defaultBackend").is_none() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        report.invalid("spec", Value::Null, detail);
-    }
-    for (index, rule) in list(value, "/spec/rules").iter().enumerate() {
-        for (at_index, found) in list(rule, "/http/paths").iter().enumerate() {
-            let path = format!("spec.rules[{index}].http.paths[{at_index}]");
-            let ty = text(found, "/pathType");
-            if ty.is_empty() {
-                report.required(format!("{path}.pathType"), "pathType must be specified");
-            } else {
-                let types = ["Exact", "ImplementationSpecific", "Prefix"];
-                report.one_of(&format!("{path}.pathType"), ty, &types);
-            }
-            let given = text(found, "/path");
-            if matches!(ty, "Exact" | "Prefix") && !given.starts_with('/') {
-                report.invalid(format!("{path}.path"), given, "must be an absolute path");
+        for (at_index, address) in list(endpoint, "/addresses").iter().enumerate() {
+            let address = address.as_str().unwrap_or_default();
+            let path = format!("endpoints[{index}].addresses");
+            match (text(value, "/addressType"), address.parse::<std::net::IpAddr>()) {
+                ("IPv4" | "IPv6", Err(_)) => {
+                    report.invalid(format!("{path}[{at_index}]"), address, NOT_AN_ADDRESS);
+                }
+                ("IPv4", Ok(ip)) if ip.is_ipv6() => {
+                    report.invalid(path, address, "must be an IPv4 address");
+                }
+                ("IPv6", Ok(ip)) if ip.is_ipv4() => {
+                    report.invalid(path, address, "must be an IPv6 address");
+                }
+                _ => {}
             }
         }
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, port) in list(value, "/ports").iter().enumerate() {
+        let path = format!("ports[{index}]");
+        let name = text(port, "/name");
+        if !name.is_empty() {
+            report.dns_label(&format!("{path}.name"), name);
+        }
+        if names.contains(&name) {
+            report.duplicate(format!("{path}.name"), name);
+        }
+        names.push(name);
+        report.one_of(&format!("{path}.protocol"), text(port, "/protocol"), PROTOCOLS);
     }
 }

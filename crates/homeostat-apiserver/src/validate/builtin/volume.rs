@@ -36,6 +36,7 @@ fn access_modes(value: &Value, hint: &str, report: &mut Report) {
 }
 
 pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
+    volume_mode(value, report);
     access_modes(value, "at least 1 access mode is required", report);
     let size = text(value, "/spec/resources/requests/storage");
     match size.parse::<Quantity>() {
@@ -99,14 +100,28 @@ fn claim_update(value: &Value, old: &Value, report: &mut Report) {
     }
 }
 
+/// `Filesystem` or `Block`.
+fn volume_mode(value: &Value, report: &mut Report) {
+    let mode = at(value, "/spec/volumeMode");
+    if !matches!(mode.as_str(), None | Some("Block" | "Filesystem")) {
+        report.unsupported("spec.volumeMode", mode, &["Block", "Filesystem"]);
+    }
+}
+
 pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
     access_modes(value, "", report);
+    volume_mode(value, report);
     let capacity = at(value, "/spec/capacity");
     if capacity.is_null() {
         report.required("spec.capacity", "");
     }
     if capacity.get("storage").is_none() || capacity.as_object().is_some_and(|all| all.len() > 1) {
         report.unsupported("spec.capacity", capacity, &["storage"]);
+    }
+    let amount = text(capacity, "/storage").parse::<Quantity>().ok();
+    if amount.is_some_and(|amount| amount <= "0".parse::<Quantity>().unwrap_or(amount)) {
+        let shown = text(capacity, "/storage");
+        report.invalid("spec.capacity[storage]", shown, "must be greater than zero");
     }
     let sources = |volume: &Value| -> Vec<(String, Value)> {
         let spec = at(volume, "/spec").as_object().into_iter().flatten();
@@ -139,19 +154,19 @@ pub(super) fn storage_class(value: &Value, old: Option<&Value>, report: &mut Rep
     if text(value, "/provisioner").is_empty() {
         report.required("provisioner", "");
     }
+    let provisioner = text(value, "/provisioner").to_lowercase();
+    if !provisioner.is_empty() {
+        for problem in crate::validate::name::qualified(&provisioner) {
+            report.invalid("provisioner", provisioner.as_str(), problem);
+        }
+    }
     report.one_of("reclaimPolicy", text(value, "/reclaimPolicy"), &["Delete", "Retain"]);
     let modes = ["Immediate", "WaitForFirstConsumer"];
     report.one_of("volumeBindingMode", text(value, "/volumeBindingMode"), &modes);
     if let Some(old) = old {
-        if at(value, "/parameters") != at(old, "/parameters") {
-            report.forbidden("parameters", "updates to parameters are forbidden.");
-        }
-        for (field, shown) in [("provisioner", "/provisioner"), ("reclaimPolicy", "/reclaimPolicy")]
-        {
-            if at(value, shown) != at(old, shown) {
-                report.forbidden(field, &format!("updates to {field} are forbidden."));
-            }
-        }
+        report.immutable(value, Some(old), "/parameters");
+        report.immutable(value, Some(old), "/provisioner");
+        report.immutable(value, Some(old), "/reclaimPolicy");
         report.immutable(value, Some(old), "/volumeBindingMode");
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::pod;
 use super::report::{Report, at, list, text};
+use super::status;
 
 /// Spec fields of a StatefulSet that an update may change.
 const STATEFUL_SET_MUTABLE: &[&str] = &[
@@ -15,6 +16,9 @@ const STATEFUL_SET_MUTABLE: &[&str] = &[
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 ];
+
+/// What the status of ReplicaSets and ReplicationControllers counts.
+const REPLICA_PARTS: &[&str] = &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report) {
     workload(value, "deployment", &[], report);
@@ -32,8 +36,18 @@ pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report
         );
     }
     let strategy = text(value, "/spec/strategy/type");
-    report.one_of("spec.strategy.type", strategy, &["Recreate", "RollingUpdate"]);
     let rolling = at(value, "/spec/strategy/rollingUpdate");
+    if !matches!(strategy, "Recreate" | "RollingUpdate") {
+        let shown = match rolling {
+            Value::Null => Value::Null,
+            rolling => json!({
+                "MaxUnavailable": at(rolling, "/maxUnavailable"),
+                "MaxSurge": at(rolling, "/maxSurge"),
+            }),
+        };
+        let shown = json!({"Type": strategy, "RollingUpdate": shown});
+        report.unsupported("spec.strategy", &shown, &["Recreate", "RollingUpdate"]);
+    }
     if strategy == "Recreate" && !rolling.is_null() {
         let detail = "may not be specified when strategy `type` is 'Recreate'";
         report.forbidden("spec.strategy.rollingUpdate", detail);
@@ -46,6 +60,8 @@ pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report
             "may not be 0 when `maxSurge` is 0",
         );
     }
+    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    status::counts(value, &parts, &["unavailableReplicas", "terminatingReplicas"], report);
 }
 
 fn is_zero(value: &Value) -> bool {
@@ -53,10 +69,12 @@ fn is_zero(value: &Value) -> bool {
 }
 
 pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Report) {
-    workload(value, "replicaset", &[], report);
+    // kube-apiserver says so, too
+    workload(value, "deployment", &[], report);
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
+    status::counts(value, REPLICA_PARTS, &["terminatingReplicas"], report);
 }
 
 pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -64,7 +82,39 @@ pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/minReadySeconds");
     let strategy = text(value, "/spec/updateStrategy/type");
-    report.one_of("spec.updateStrategy.type", strategy, &["RollingUpdate", "OnDelete"]);
+    if !matches!(strategy, "RollingUpdate" | "OnDelete") {
+        // the API shows its own names for the fields here
+        let rolling = at(value, "/spec/updateStrategy/rollingUpdate").clone();
+        let rolling = match rolling {
+            Value::Null => Value::Null,
+            rolling => json!({
+                "MaxUnavailable": at(&rolling, "/maxUnavailable"),
+                "MaxSurge": at(&rolling, "/maxSurge"),
+            }),
+        };
+        let shown = json!({"Type": strategy, "RollingUpdate": rolling});
+        report.unsupported("spec.updateStrategy", &shown, &["RollingUpdate", "OnDelete"]);
+    }
+    let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
+    let none = |field: &str| is_zero(rolling.get(field).unwrap_or(&json!(0)));
+    if strategy == "RollingUpdate"
+        && !rolling.is_null()
+        && none("maxUnavailable")
+        && none("maxSurge")
+    {
+        let path = "spec.updateStrategy.rollingUpdate.maxUnavailable";
+        report.required(path, "cannot be 0 when maxSurge is 0");
+    }
+    let counts = [
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+    ];
+    status::not_negative(value, &counts, report);
 }
 
 pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -79,9 +129,31 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     if !matches!(policy, "OrderedReady" | "Parallel") {
         report.invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
     }
+    report.not_negative(value, "/spec/updateStrategy/rollingUpdate/partition");
+    let service = text(value, "/spec/serviceName");
+    if !service.is_empty() {
+        report.dns_label("spec.serviceName", service);
+    }
+    let parts = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    status::counts(value, &parts, &[], report);
     let strategy = text(value, "/spec/updateStrategy/type");
+    let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
+    if strategy == "OnDelete" && !rolling.is_null() {
+        let shown = json!({
+            "Partition": at(rolling, "/partition").as_i64().unwrap_or_default(),
+            "MaxUnavailable": at(rolling, "/maxUnavailable"),
+        });
+        let detail = "only allowed for updateStrategy 'RollingUpdate'";
+        report.invalid("spec.updateStrategy.rollingUpdate", shown, detail);
+    }
     if !matches!(strategy, "RollingUpdate" | "OnDelete") {
-        let rolling = value.pointer("/spec/updateStrategy/rollingUpdate");
+        let rolling = match rolling {
+            Value::Null => Value::Null,
+            rolling => json!({
+                "Partition": at(rolling, "/partition").as_i64().unwrap_or_default(),
+                "MaxUnavailable": at(rolling, "/maxUnavailable"),
+            }),
+        };
         let shown = json!({"Type": strategy, "RollingUpdate": rolling});
         report.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
     }
@@ -115,6 +187,8 @@ fn fixed_part(value: &Value) -> Value {
 
 pub(super) fn replication_controller(value: &Value, _: Option<&Value>, report: &mut Report) {
     report.not_negative(value, "/spec/replicas");
+    report.not_negative(value, "/spec/minReadySeconds");
+    status::counts(value, REPLICA_PARTS, &[], report);
     if at(value, "/spec/selector").as_object().is_none_or(serde_json::Map::is_empty) {
         report.required("spec.selector", "");
     }
@@ -143,7 +217,9 @@ fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
     let labels = at(value, "/spec/template/metadata/labels");
     let stranger = "`selector` does not match template `labels`";
     if selector.is_null() {
-        report.required("spec.selector", "");
+        if word != "daemonset" {
+            report.required("spec.selector", "");
+        }
         report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
     } else if size("/matchLabels") + size("/matchExpressions") == 0 {
         report.invalid(
@@ -215,12 +291,33 @@ pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     }
     let suspended = |job: &Value| at(job, "/spec/suspend") == &Value::Bool(true);
     let started = |job: &Value| at(job, "/status/startTime").is_string();
-    if !old.is_some_and(|old| suspended(old) && !started(old)) {
-        report.immutable(value, old, "/spec/template");
+    match old.filter(|old| suspended(old) && !started(old)) {
+        Some(old) => {
+            let template = "/spec/template";
+            if scheduled_anyhow(at(value, template)) != scheduled_anyhow(at(old, template)) {
+                let spec = at(value, "/spec/template/spec").clone();
+                report.invalid("spec.template.spec", spec, "field is immutable");
+            }
+        }
+        None => report.immutable(value, old, "/spec/template"),
     }
     if text(value, "/spec/completionMode") != "Indexed" {
         report.immutable(value, old, "/spec/completions");
     }
+    status::not_negative(value, &["active", "succeeded", "failed", "ready", "terminating"], report);
+}
+
+/// The template without what says where its Pods may run, which a suspended Job may change.
+fn scheduled_anyhow(template: &Value) -> Value {
+    let mut template = template.clone();
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !matches!(name.as_str(), "labels" | "annotations"));
+    }
+    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        let free = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
+        spec.retain(|name, _| !free.contains(&name.as_str()));
+    }
+    template
 }
 
 fn job_spec(spec: &Value, path: &str, report: &mut Report) {
@@ -241,6 +338,11 @@ fn job_spec(spec: &Value, path: &str, report: &mut Report) {
         let path = format!("{path}.template.spec.restartPolicy");
         report.required(path, "valid values: \"OnFailure\", \"Never\"");
     }
+    let mode = at(spec, "/completionMode");
+    if !matches!(mode.as_str(), None | Some("NonIndexed" | "Indexed")) {
+        let path = format!("{path}.completionMode");
+        report.unsupported(&path, mode, &["NonIndexed", "Indexed"]);
+    }
     if text(spec, "/completionMode") == "Indexed" && spec.get("completions").is_none() {
         report.required(format!("{path}.completions"), "when completion mode is Indexed");
     }
@@ -255,6 +357,13 @@ pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) 
         let found = schedule.split_whitespace().count();
         let detail = format!("expected exactly 5 fields, found {found}: [{schedule}]");
         report.invalid("spec.schedule", schedule, detail);
+    }
+    if let Some(zone) = value.pointer("/spec/timeZone").and_then(Value::as_str) {
+        if zone.is_empty() {
+            report.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string");
+        } else if jiff::tz::TimeZone::get(zone).is_err() {
+            report.invalid("spec.timeZone", zone, format!("unknown time zone {zone}"));
+        }
     }
     let policy = text(value, "/spec/concurrencyPolicy");
     report.one_of("spec.concurrencyPolicy", policy, &["Allow", "Forbid", "Replace"]);

@@ -1,5 +1,7 @@
 //! Label and field selectors: parsing and matching, as the API's query parameters spell them.
 
+mod labels;
+
 use crate::status::Status;
 use crate::store::{Pairs, Stored};
 
@@ -39,7 +41,8 @@ impl Selector {
     /// # Errors
     /// A 400 `Status` that names what cannot be read.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, Status> {
-        Ok(Self { labels: parse_labels(labels)?, fields: parse_fields(fields)? })
+        let labels = labels::parse(labels).map_err(Status::bad_request)?;
+        Ok(Self { labels, fields: parse_fields(fields)? })
     }
 
     /// Whether everything is selected.
@@ -91,72 +94,6 @@ impl FieldRequirement {
             field => object.fields.get(field).unwrap_or(""),
         };
         (value == self.value) == self.equal
-    }
-}
-
-fn unreadable(text: &str, why: &str) -> Status {
-    Status::bad_request(format!("unable to parse requirement: {why} in {text:?}"))
-}
-
-/// Splits at commas that are not inside parentheses.
-fn split_requirements(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut depth, mut start) = (0_usize, 0);
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
-}
-
-fn parse_labels(text: &str) -> Result<Vec<Requirement>, Status> {
-    split_requirements(text).into_iter().map(parse_label).collect()
-}
-
-fn parse_label(text: &str) -> Result<Requirement, Status> {
-    let requirement = |key: &str, test| {
-        let key = key.trim();
-        if key.is_empty() || key.contains(char::is_whitespace) {
-            return Err(unreadable(text, "invalid label key"));
-        }
-        Ok(Requirement { key: key.to_owned(), test })
-    };
-    if let Some((head, tail)) = text.split_once('(') {
-        let values = tail.strip_suffix(')').ok_or_else(|| unreadable(text, "missing )"))?;
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        let mut words = head.split_whitespace();
-        return match (words.next(), words.next(), words.next()) {
-            (Some(key), Some("in"), None) => requirement(key, Test::In(values)),
-            (Some(key), Some("notin"), None) => requirement(key, Test::NotIn(values)),
-            _ => Err(unreadable(text, "expected in or notin")),
-        };
-    }
-    if let Some((key, value)) = text.split_once("!=") {
-        return requirement(key, Test::NotIn(vec![value.trim().to_owned()]));
-    }
-    if let Some((key, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return requirement(key, Test::In(vec![value.trim().to_owned()]));
-    }
-    let bound = |value: &str| {
-        value.trim().parse().map_err(|_| unreadable(text, "the bound is not a whole number"))
-    };
-    if let Some((key, value)) = text.split_once('>') {
-        return requirement(key, Test::Greater(bound(value)?));
-    }
-    if let Some((key, value)) = text.split_once('<') {
-        return requirement(key, Test::Less(bound(value)?));
-    }
-    match text.strip_prefix('!') {
-        Some(key) => requirement(key, Test::Absent),
-        None => requirement(text, Test::Exists),
     }
 }
 

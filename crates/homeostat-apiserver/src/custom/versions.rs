@@ -1,0 +1,66 @@
+//! The versions of a definition: how each looks, and which one objects are stored in.
+//!
+//! Without a webhook, versions differ by name only: going from one to another renames, and what
+//! the other version does not know falls away.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{flag, list, prune, text};
+use crate::default::apply_defaults;
+use crate::schema::KindSchema;
+
+/// All versions of a definition, served or not.
+#[derive(Debug, Clone, Default)]
+pub struct Versions {
+    /// The group they share.
+    pub group: String,
+    /// The version that objects are written in.
+    pub storage: String,
+    schemas: BTreeMap<String, KindSchema>,
+}
+
+impl Versions {
+    pub(super) fn of(definition: &Value) -> Self {
+        let mut versions =
+            Self { group: text(definition, "/spec/group").to_owned(), ..Self::default() };
+        for version in list(definition, "/spec/versions") {
+            let name = text(version, "/name").to_owned();
+            if flag(version, "storage") {
+                versions.storage.clone_from(&name);
+            }
+            versions.schemas.insert(name, super::schema_of(version));
+        }
+        versions
+    }
+
+    /// `group/version` of what is stored.
+    #[must_use]
+    pub fn stored_as(&self) -> String {
+        format!("{}/{}", self.group, self.storage)
+    }
+
+    fn schema(&self, api_version: &str) -> Option<&KindSchema> {
+        let (group, version) = api_version.split_once('/')?;
+        if group == self.group { self.schemas.get(version) } else { None }
+    }
+
+    /// Turns an object into another version of itself, by name only.
+    pub fn rename(&self, object: &mut Value, api_version: &str) {
+        object["apiVersion"] = api_version.into();
+        if let Some(schema) = self.schema(api_version) {
+            prune(schema.root(), object);
+        }
+    }
+
+    /// Brings an object, as it was stored, up to date with the schema of its version: fields that
+    /// are no longer known go, new defaults come.
+    pub fn refresh(&self, object: &mut Value) {
+        let version = text(object, "/apiVersion").to_owned();
+        if let Some(schema) = self.schema(&version) {
+            prune(schema.root(), object);
+            apply_defaults(schema.root(), object);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Ingresses, their classes, and NetworkPolicies.
+
+use serde_json::Value;
+
+use super::report::{Report, at, list, text};
+use crate::validate::name;
+
+const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
+
+pub(super) fn ingress(value: &Value, _: Option<&Value>, report: &mut Report) {
+    let rules = list(value, "/spec/rules");
+    let default = value.pointer("/spec/defaultBackend");
+    if rules.is_empty() && default.is_none() {
+        let detail = "either `defaultBackend` or `rules` must be specified";
+        report.invalid("spec", Value::Null, detail);
+    }
+    if let Some(default) = default {
+        backend(default, "spec.defaultBackend", report);
+    }
+    for (index, rule) in rules.iter().enumerate() {
+        let path = format!("spec.rules[{index}]");
+        host(text(rule, "/host"), &format!("{path}.host"), report);
+        let paths = list(rule, "/http/paths");
+        if rule.get("http").is_some() && paths.is_empty() {
+            report.required(format!("{path}.http.paths"), "");
+        }
+        for (index, found) in paths.iter().enumerate() {
+            http_path(found, &format!("{path}.http.paths[{index}]"), report);
+        }
+    }
+    let class = text(value, "/spec/ingressClassName");
+    if value.pointer("/spec/ingressClassName").is_some() {
+        for problem in name::dns_subdomain(class) {
+            report.invalid("spec.ingressClassName", class, problem);
+        }
+    }
+}
+
+fn host(host: &str, path: &str, report: &mut Report) {
+    if host.is_empty() {
+        return;
+    }
+    if host.parse::<std::net::IpAddr>().is_ok() {
+        report.invalid(path, host, "must be a DNS name, not an IP address");
+    }
+    let plain = host.strip_prefix("*.").unwrap_or(host);
+    if plain.contains('*') {
+        let detail = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
+                      subdomain, which must consist of lower case alphanumeric characters, '-' or \
+                      '.' and end with an alphanumeric character (e.g. '*.example.com', regex used \
+                      for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+        report.invalid(path, host, detail);
+        return;
+    }
+    for problem in name::dns_subdomain(plain) {
+        report.invalid(path, host, problem);
+    }
+}
+
+fn http_path(found: &Value, path: &str, report: &mut Report) {
+    let (ty, given) = (text(found, "/pathType"), text(found, "/path"));
+    if ty.is_empty() {
+        report.required(format!("{path}.pathType"), "pathType must be specified");
+        return;
+    }
+    let absolute = given.starts_with('/') || (ty == "ImplementationSpecific" && given.is_empty());
+    if !PATH_TYPES.contains(&ty) {
+        report.one_of(&format!("{path}.pathType"), ty, PATH_TYPES);
+    } else if !absolute {
+        report.invalid(format!("{path}.path"), given, "must be an absolute path");
+    }
+    if matches!(ty, "Exact" | "Prefix") {
+        for sequence in ["//", "/./", "/../", "%2f", "%2F"].iter().filter(|s| given.contains(**s)) {
+            let detail = format!("must not contain '{sequence}'");
+            report.invalid(format!("{path}.path"), given, detail);
+        }
+        for end in ["/..", "/."].iter().filter(|end| given.ends_with(**end)) {
+            report.invalid(format!("{path}.path"), given, format!("cannot end with '{end}'"));
+        }
+    }
+    backend(at(found, "/backend"), &format!("{path}.backend"), report);
+}
+
+fn backend(backend: &Value, path: &str, report: &mut Report) {
+    let (resource, service) = (backend.get("resource"), backend.get("service"));
+    let Some(service) = service else {
+        if resource.is_none() {
+            report.invalid(path, "", "resource or service backend is required");
+        }
+        return;
+    };
+    if resource.is_some() {
+        report.invalid(path, "", "cannot set both resource and service backends");
+        return;
+    }
+    report.dns_label(&format!("{path}.service.name"), text(service, "/name"));
+    let (port, number) = (text(service, "/port/name"), at(service, "/port/number").as_i64());
+    match (port, number.filter(|number| *number != 0)) {
+        ("", None) => report.required(path, "port name or number is required"),
+        ("", Some(number)) => report.port(format!("{path}.service.port.number"), number),
+        (_, Some(_)) => report.invalid(path, "", "cannot set both port name & port number"),
+        (name, None) => {
+            for problem in name::port_name(name) {
+                report.invalid(format!("{path}.service.port.name"), name, problem);
+            }
+        }
+    }
+}
+
+pub(super) fn ingress_class(value: &Value, old: Option<&Value>, report: &mut Report) {
+    report.immutable(value, old, "/spec/controller");
+    let controller = text(value, "/spec/controller");
+    if controller.is_empty() {
+        report.required("spec.controller", "");
+        return;
+    }
+    match controller.split_once('/') {
+        None | Some((_, "")) => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            report.invalid("spec.controller", controller, detail);
+        }
+        Some((domain, _)) => {
+            for problem in name::dns_subdomain(domain) {
+                report.invalid("spec.controller", domain, problem);
+            }
+        }
+    }
+}
+
+pub(super) fn network_policy(value: &Value, _: Option<&Value>, report: &mut Report) {
+    super::workload::selector(at(value, "/spec/podSelector"), "spec.podSelector", report);
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for (index, rule) in list(value, &format!("/spec/{direction}")).iter().enumerate() {
+            let path = format!("spec.{direction}[{index}]");
+            for (index, port) in list(rule, "/ports").iter().enumerate() {
+                policy_port(port, &format!("{path}.ports[{index}]"), report);
+            }
+            for (index, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
+                policy_peer(peer, &format!("{path}.{peers}[{index}]"), report);
+            }
+        }
+    }
+    for (index, ty) in list(value, "/spec/policyTypes").iter().enumerate() {
+        if !matches!(ty.as_str(), Some("Ingress" | "Egress")) {
+            report.unsupported(&format!("spec.policyTypes[{index}]"), ty, &["Ingress", "Egress"]);
+        }
+    }
+}
+
+fn policy_port(port: &Value, path: &str, report: &mut Report) {
+    let protocol = text(port, "/protocol");
+    if !protocol.is_empty() {
+        report.one_of(&format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
+    }
+    match at(port, "/port") {
+        Value::Number(number) => {
+            report.port(format!("{path}.port"), number.as_i64().unwrap_or_default());
+        }
+        Value::String(name) => {
+            for problem in name::port_name(name) {
+                report.invalid(format!("{path}.port"), name.as_str(), problem);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn policy_peer(peer: &Value, path: &str, report: &mut Report) {
+    let block = peer.get("ipBlock");
+    let mut selectors = 0;
+    for field in ["podSelector", "namespaceSelector"] {
+        if let Some(selector) = peer.get(field) {
+            selectors += 1;
+            super::workload::selector(selector, &format!("{path}.{field}"), report);
+        }
+    }
+    if let Some(block) = block {
+        let cidr = text(block, "/cidr");
+        let path = format!("{path}.ipBlock.cidr");
+        if cidr.is_empty() {
+            report.required(path, "");
+        } else if !is_cidr(cidr) {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            report.invalid(path, cidr, detail);
+        }
+    }
+    match (selectors, block) {
+        (0, None) => report.required(path, "must specify a peer"),
+        (1.., Some(_)) => report.forbidden(path, "may not specify both ipBlock and another peer"),
+        _ => {}
+    }
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((address, length)) = text.split_once('/') else { return false };
+    let most = match address.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(_)) => 32,
+        Ok(std::net::IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.parse::<u8>().is_ok_and(|length| length <= most)
+}

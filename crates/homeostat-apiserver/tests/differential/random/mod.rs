@@ -1,0 +1,188 @@
+//! Random sequences of requests from a seed: the answers must not differ.
+//!
+//! The seed of a run is printed; the seed of a sequence that differs is printed with the shortest
+//! form of it that still does, as a script for `areas/`. Accepted differences: [`known`].
+
+mod dice;
+mod known;
+mod objects;
+mod requests;
+mod shrink;
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+use homeostat_apiserver::{AddressRange, Server, ServerConfig};
+use homeostat_env::Env;
+use kube::Client;
+use serde_json::Value;
+
+use crate::difference::{self, Difference};
+use crate::script::{Sequence, Step};
+use crate::side::Side;
+use objects::Sample;
+
+/// Where the sequences of a run begin. The default is the same for everybody, so that a run says
+/// something about the code and not about luck; other seeds explore.
+const SEED: &str = "HOMEOSTAT_DIFFERENTIAL_SEED";
+/// How many sequences a run sends.
+const COUNT: &str = "HOMEOSTAT_DIFFERENTIAL_SEQUENCES";
+const DEFAULT_COUNT: u64 = 2000;
+/// How many sequences are under way at once.
+const AT_ONCE: usize = 12;
+/// Every sequence that differs is counted; so many sorts are made short and shown.
+const SHOWN: usize = 40;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_requests_are_answered_as_by_kube_apiserver() {
+    let Some(oracle) = crate::oracle().await else { return };
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let (seed, count) = match (number(SEED), number(COUNT)) {
+        (Some(seed), count) => (seed, count.unwrap_or(1)),
+        (None, count) => (1, count.unwrap_or(DEFAULT_COUNT)),
+    };
+    eprintln!("{count} sequences from {SEED}={seed}");
+    let pair = Pair::new(oracle).await;
+    let samples = Sample::all();
+    let found: Vec<(Sequence, Vec<Difference>)> = futures::stream::iter(seed..seed + count)
+        .map(|seed| {
+            let sequence = requests::sequence(&samples, seed);
+            let pair = &pair;
+            async move {
+                let found = pair.run(&sequence).await;
+                (sequence, found)
+            }
+        })
+        .buffered(AT_ONCE)
+        .filter(|(_, found)| std::future::ready(!found.is_empty()))
+        .collect()
+        .await;
+    let different = found.len();
+    // One of each sort is enough to read.
+    let mut sorts: BTreeMap<String, usize> = BTreeMap::new();
+    for (sequence, found) in found {
+        let seen = sorts.entry(sort(&found[0])).or_default();
+        *seen += 1;
+        if *seen > 1 || sorts.len() > SHOWN {
+            continue;
+        }
+        let (short, found) = shrink::shortest(&pair, sequence, found).await;
+        eprintln!("{}", shrink::script(&short));
+        for difference in &found {
+            eprintln!("{difference}");
+        }
+        eprintln!();
+    }
+    for (sort, times) in &sorts {
+        eprintln!("{times:5} × {sort}");
+    }
+    pair.clean_up().await;
+    assert!(different == 0, "{different} of {count} sequences from {SEED}={seed} differ");
+}
+
+/// The verb, the resource and the place.
+fn sort(difference: &Difference) -> String {
+    let (_, title) = difference.step.rsplit_once(": ").unwrap_or_default();
+    format!("{title} {}", difference.place.replace(|c: char| c.is_ascii_digit(), "#"))
+}
+
+/// Both servers, with the definitions of the custom resources that sequences use.
+struct Pair {
+    group: String,
+    ours: Client,
+    theirs: Client,
+}
+
+impl Pair {
+    async fn new(theirs: Client) -> Self {
+        let env = Env::system();
+        let group = format!("{}.example.com", env.random_alphanumeric(8).to_lowercase());
+        let server = Server::new(ServerConfig {
+            mount_tokens: true,
+            service_account_admission: true,
+            service_range: AddressRange { base: [10, 96, 0, 0].into(), prefix: 16 },
+            history: 100_000,
+            ..ServerConfig::new(env)
+        });
+        let pair = Self { group, ours: Client::new(server, "default"), theirs };
+        let (mut ours, mut theirs) = pair.sides();
+        for definition in Self::definitions() {
+            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
+            let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+            let body = definition.to_string();
+            let step = Step { method: "POST".to_owned(), path, headers, body, ..Step::default() };
+            let (our, their) = tokio::join!(ours.send(&step), theirs.send(&step));
+            assert_eq!((our.code, their.code), (201, 201), "{} {}", our.body, their.body);
+            let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
+            let path = format!("/apis/{{{{group}}}}/v1/{plural}");
+            let step = Step { method: "GET".to_owned(), path, until: Some(200), ..Step::default() };
+            theirs.send(&step).await;
+        }
+        pair
+    }
+
+    fn definitions() -> Vec<Value> {
+        serde_json::from_str(include_str!("definitions.json")).unwrap()
+    }
+
+    /// Both servers, each with a namespace for one sequence.
+    fn sides(&self) -> (Side, Side) {
+        let id = format!("diff-{}", Env::system().random_alphanumeric(8).to_lowercase());
+        let side = |client: &Client| {
+            let mut side = Side::new(client.clone(), &id);
+            side.set("group", &self.group);
+            side
+        };
+        (side(&self.ours), side(&self.theirs))
+    }
+
+    /// Sends the sequence to both and gives what nobody expects of the first step that differs:
+    /// after that the two are in different states.
+    async fn run(&self, sequence: &Sequence) -> Vec<Difference> {
+        let (mut ours, mut theirs) = self.sides();
+        tokio::join!(ours.prepare(), theirs.prepare());
+        let mut found = Vec::new();
+        for step in &sequence.steps {
+            let (our, their) = tokio::join!(ours.send(step), theirs.send(step));
+            let codes = (our.code, their.code);
+            let mut differences = difference::between(&sequence.name, &step.title, &our, &their);
+            differences.retain(|difference| !known::accepts(step, difference));
+            found = differences;
+            if !found.is_empty() || codes.0 / 100 != codes.1 / 100 {
+                break;
+            }
+        }
+        theirs.clean_up().await;
+        found
+    }
+
+    /// Takes the definitions away, and what holds back their objects first.
+    async fn clean_up(&self) {
+        let (_, mut theirs) = self.sides();
+        for definition in Self::definitions() {
+            let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
+            let path = format!("/apis/{{{{group}}}}/v1/{plural}");
+            let list = Step { method: "GET".to_owned(), path, ..Step::default() };
+            let all = theirs.send(&list).await.body;
+            for object in all["items"].as_array().into_iter().flatten() {
+                if object["metadata"].get("finalizers").is_none() {
+                    continue;
+                }
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+                let space = match text("namespace") {
+                    "" => String::new(),
+                    name => format!("namespaces/{name}/"),
+                };
+                let path = format!("/apis/{{{{group}}}}/v1/{space}{plural}/{}", text("name"));
+                let media = "application/merge-patch+json".to_owned();
+                let headers = vec![("content-type".to_owned(), media)];
+                let body = r#"{"metadata": {"finalizers": null}}"#.to_owned();
+                let method = "PATCH".to_owned();
+                theirs.send(&Step { method, path, headers, body, ..Step::default() }).await;
+            }
+            let name = definition["metadata"]["name"].as_str().unwrap();
+            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+            theirs.send(&Step { method: "DELETE".to_owned(), path, ..Step::default() }).await;
+        }
+    }
+}
