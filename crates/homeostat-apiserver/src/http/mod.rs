@@ -5,7 +5,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
+mod call;
 mod decode;
+mod delete;
 mod discovery;
 mod events;
 pub(crate) mod negotiate;

@@ -6,7 +6,7 @@ use http::{Method, Response};
 use serde_json::Value;
 
 use super::body::Body;
-use super::verbs::Call;
+use super::call::Call;
 use super::{answer, decode};
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;

@@ -3,22 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 
 use super::body::{self, Body};
-use super::events::Events;
-use super::negotiate::{self, Accepted, Encoding, Form};
-use super::render::View;
+use super::call::Call;
+use super::negotiate::{self, Accepted, Encoding};
 use super::route::{self, ResourcePath, Route};
-use super::{answer, decode, discovery, node, settle, watch};
-use crate::admission::Inquiry;
+use super::{answer, decode, discovery, node};
 use crate::auth::{Tokens, User, caller};
 use crate::kinds::Kind;
-use crate::registry::options::{DeleteOptions, ListOptions, Query, WriteOptions};
-use crate::registry::selector::Selector;
-use crate::registry::{Deleted, Patch, Registry, Target, Written, fields};
+use crate::registry::options::Query;
+use crate::registry::{Registry, Target};
 use crate::server::Shared;
 use crate::status::Status;
 
@@ -86,17 +83,6 @@ fn version() -> Value {
         "compiler": "rustc",
         "platform": concat!("linux/", "amd64"),
     })
-}
-
-/// One request for a resource, taken apart.
-pub(crate) struct Call {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) user: Arc<User>,
-    pub(crate) target: Target,
-    pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
-    pub(crate) accepted: Accepted,
-    pub(crate) body: Bytes,
 }
 
 async fn resource(
@@ -233,253 +219,10 @@ fn read_query(text: &str) -> Query {
     query
 }
 
-impl Call {
-    pub(crate) fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
-        let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        let applies = kind == "PatchOptions" && decode::is_apply(&self.headers);
-        let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind, applies)?;
-        Ok(WriteOptions { user: Some(self.user.clone()), ..options })
-    }
-
-    /// Runs a write until its webhooks have said everything it must know.
-    pub(crate) async fn settle(
-        &self,
-        inquiry: &Inquiry,
-        write: impl Fn() -> Result<Response<Body>, Status>,
-    ) -> Result<Response<Body>, Status> {
-        settle::settle(&self.registry, inquiry, write).await
-    }
-
-    fn view(&self) -> Result<View, Status> {
-        View::new(self.accepted.form, &self.query, self.registry.env.now())
-    }
-
-    /// The view of one object, which cannot be shown as a list.
-    fn view_of_one(&self) -> Result<View, Status> {
-        if self.accepted.form == Form::MetadataList {
-            let group = self.target.kind.group.split('.').next().filter(|name| !name.is_empty());
-            let words = format!(
-                "you requested PartialObjectMetadataList, but the requested object is not a list \
-                 (*{}.{})",
-                group.unwrap_or("core"),
-                self.target.kind.kind
-            );
-            return Err(Status::new(406, "NotAcceptable", words));
-        }
-        self.view()
-    }
-
-    /// The view of a list, which cannot be shown as one object.
-    fn view_of_many(&self) -> Result<View, Status> {
-        if self.accepted.form == Form::Metadata {
-            let kind = &self.target.kind;
-            let group = kind.group.split('.').next().filter(|name| !name.is_empty());
-            let words = format!(
-                "you requested PartialObjectMetadata, but the requested object is a list (*{}.{})",
-                group.unwrap_or("core"),
-                kind.list_kind
-            );
-            return Err(Status::new(406, "NotAcceptable", words));
-        }
-        self.view()
-    }
-
-    pub(crate) fn written(&self, written: &Written) -> Result<Response<Body>, Status> {
-        let code = if written.created { 201 } else { 200 };
-        let bytes = self.view_of_one()?.object(&self.target.kind, &written.object);
-        let mut response = answer::document(code, bytes, self.accepted.encoding);
-        answer::warn(&mut response, &written.warnings);
-        Ok(response)
-    }
-
-    pub(crate) async fn get(self) -> Result<Response<Body>, Status> {
-        let asked = self.query.get("resourceVersion").map_or("", String::as_str);
-        let asked = crate::registry::options::revision(asked).map_err(|status| {
-            let words = status.message.trim_start_matches("invalid resource version: ");
-            Status::unexplained(words)
-        })?;
-        if let Some(revision) = asked {
-            wait_for(&self.registry, revision).await?;
-        }
-        let object = self.registry.get(&self.target)?;
-        let bytes = self.view_of_one()?.object(&self.target.kind, &object);
-        Ok(answer::document(200, bytes, self.accepted.encoding))
-    }
-
-    async fn list_or_watch(self) -> Result<Response<Body>, Status> {
-        use crate::registry::options::Freshness;
-        let kind = &self.target.kind;
-        let check = |selector: &Selector| fields::check(kind, selector);
-        let options = ListOptions::parse(&self.query, check)?;
-        if options.watch {
-            watch::check_accepted(self.accepted)?;
-            let events = Events {
-                kind: self.target.kind.clone(),
-                namespace: self.target.namespace.clone(),
-                selector: options.selector.clone(),
-                view: self.view()?,
-            };
-            if options.initial_events == Some(true)
-                && let Freshness::NotOlderThan(revision) = options.freshness
-            {
-                wait_for(&self.registry, revision).await?;
-            }
-            return watch::respond(&self.registry, &self.target, &options, events);
-        }
-        if let Freshness::NotOlderThan(revision) | Freshness::Exact(revision) = options.freshness {
-            wait_for(&self.registry, revision).await?;
-        }
-        let listed = self.registry.list(&self.target, &options)?;
-        let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
-        Ok(answer::document(200, bytes, self.accepted.encoding))
-    }
-
-    async fn create(self, shared: &Shared) -> Result<Response<Body>, Status> {
-        let options = self.write_options("CreateOptions")?;
-        if !self.target.kind.is_stored() {
-            // What is not stored has no columns.
-            if self.accepted.form == Form::Table {
-                return Err(Status::not_acceptable());
-            }
-            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            return self.review(shared, body, &options);
-        }
-        self.settle(&options.inquiry, || {
-            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            self.written(&self.registry.create(&self.target, body, &options)?)
-        })
-        .await
-    }
-
-    async fn update(self, status: bool) -> Result<Response<Body>, Status> {
-        let options = self.write_options("UpdateOptions")?;
-        self.settle(&options.inquiry, || {
-            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            self.written(&self.registry.update(&self.target, status, body, &options)?)
-        })
-        .await
-    }
-
-    async fn patch(self, status: bool) -> Result<Response<Body>, Status> {
-        decode::check_patch_type(&self.target.kind, &self.headers)?;
-        let options = self.write_options("PatchOptions")?;
-        self.settle(&options.inquiry, || {
-            let patch = self.read_patch()?;
-            self.written(&self.registry.patch(&self.target, status, patch, &options)?)
-        })
-        .await
-    }
-
-    /// The patch in the body. One that cannot be read is told of only where there is an object
-    /// to read it for.
-    pub(crate) fn read_patch(&self) -> Result<Patch, Status> {
-        let patch = decode::patch(&self.target.kind, &self.headers, &self.body);
-        if let Err(status) = &patch
-            && status.code == 400
-            && !decode::is_apply(&self.headers)
-        {
-            self.registry.get(&self.target)?;
-        }
-        patch
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, Status> {
-        let body = if self.body.is_empty() {
-            None
-        } else {
-            Some(decode::delete_options(&self.headers, &self.body)?)
-        };
-        let options = DeleteOptions::parse(&self.query, body.as_ref())?;
-        Ok(DeleteOptions { user: Some(self.user.clone()), ..options })
-    }
-
-    async fn delete(self) -> Result<Response<Body>, Status> {
-        let options = self.delete_options()?;
-        self.settle(&options.inquiry, || self.delete_now(&options)).await
-    }
-
-    fn delete_now(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
-        let kind = &self.target.kind;
-        let warnings = delete_warnings(kind, options);
-        let deleted = match self.registry.delete(&self.target, options) {
-            Ok(deleted) => deleted,
-            Err(status) => return Err(status.warned(warnings)),
-        };
-        if let Deleted::Gone(object) = &deleted
-            && !kind.strategy.returns_deleted
-        {
-            let value = object.value();
-            let uid = crate::registry::metadata::uid(&value);
-            let status = Status::success(kind, &self.target.name, uid);
-            let mut response = answer::value(200, &status.to_value(), self.accepted.encoding);
-            answer::warn(&mut response, &warnings);
-            return Ok(response);
-        }
-        let bytes = self.view_of_one()?.object(kind, deleted.object());
-        let mut response = answer::document(200, bytes, self.accepted.encoding);
-        answer::warn(&mut response, &warnings);
-        Ok(response)
-    }
-
-    async fn delete_collection(self) -> Result<Response<Body>, Status> {
-        let options = self.delete_options()?;
-        let kind = &self.target.kind;
-        let list = ListOptions::parse(&self.query, |selector| fields::check(kind, selector))?;
-        self.settle(&options.inquiry, || self.delete_all(&list, &options)).await
-    }
-
-    fn delete_all(
-        &self,
-        list: &ListOptions,
-        options: &DeleteOptions,
-    ) -> Result<Response<Body>, Status> {
-        let warnings = delete_warnings(&self.target.kind, options);
-        let items = match self.registry.delete_collection(&self.target, list, options) {
-            Ok(items) => items,
-            Err(status) => return Err(status.warned(warnings)),
-        };
-        let listed = crate::registry::Listed {
-            revision: self.registry.store.revision(),
-            items,
-            continue_token: String::new(),
-            remaining: None,
-        };
-        let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
-        let mut response = answer::document(200, bytes, self.accepted.encoding);
-        answer::warn(&mut response, &warnings);
-        Ok(response)
-    }
-}
-
-/// Jobs leave their Pods behind unless told otherwise, which surprises people.
-fn delete_warnings(kind: &Kind, options: &DeleteOptions) -> Vec<String> {
-    if kind.resource() != "jobs.batch" || options.propagation.is_some() {
-        return Vec::new();
-    }
-    vec![
-        "child pods are preserved by default when jobs are deleted; set \
-         propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
-         this warning"
-            .to_owned(),
-    ]
-}
-
 /// How long a client may take to send a body.
 const BODY_PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 async fn read(registry: &Registry, body: Body) -> Result<Bytes, Status> {
     let read = registry.env.timeout(BODY_PATIENCE, body::read(body)).await;
     read.unwrap_or_else(|_| Err(Status::bad_request("the body did not arrive in time")))
-}
-
-/// How long a read waits for a revision that is not there yet.
-const REVISION_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
-
-async fn wait_for(registry: &Registry, revision: u64) -> Result<(), Status> {
-    let reached = registry.store.wait_for(revision);
-    match registry.env.timeout(REVISION_PATIENCE, reached).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Status::internal(error.to_string())),
-        Err(_) => Err(Status::revision_too_large(revision, registry.store.revision())),
-    }
 }

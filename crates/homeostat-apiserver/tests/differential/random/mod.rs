@@ -156,33 +156,60 @@ impl Pair {
         found
     }
 
-    /// Takes the definitions away, and what holds back their objects first.
+    /// Takes away what no namespace takes with it: objects of the whole cluster (a node left behind
+    /// would get other tests' Pods) and the definitions, whose objects must be free to go.
     async fn clean_up(&self) {
-        let (_, mut theirs) = self.sides();
+        let (_, theirs) = self.sides();
+        for sample in Sample::all().iter().filter(|sample| !sample.is_namespaced()) {
+            release(&theirs, &sample.path).await;
+            for name in names(&list(&theirs, &sample.path).await) {
+                delete(&theirs, &format!("{}/{name}", sample.path)).await;
+            }
+        }
         for definition in Self::definitions() {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
-            let path = format!("/apis/{{{{group}}}}/v1/{plural}");
-            let list = Step { method: "GET".to_owned(), path, ..Step::default() };
-            let all = theirs.send(&list).await.body;
-            for object in all["items"].as_array().into_iter().flatten() {
-                if object["metadata"].get("finalizers").is_none() {
-                    continue;
-                }
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-                let space = match text("namespace") {
-                    "" => String::new(),
-                    name => format!("namespaces/{name}/"),
-                };
-                let path = format!("/apis/{{{{group}}}}/v1/{space}{plural}/{}", text("name"));
-                let media = "application/merge-patch+json".to_owned();
-                let headers = vec![("content-type".to_owned(), media)];
-                let body = r#"{"metadata": {"finalizers": null}}"#.to_owned();
-                let method = "PATCH".to_owned();
-                theirs.send(&Step { method, path, headers, body, ..Step::default() }).await;
-            }
+            release(&theirs, &format!("/apis/{{{{group}}}}/v1/{plural}")).await;
             let name = definition["metadata"]["name"].as_str().unwrap();
             let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-            theirs.send(&Step { method: "DELETE".to_owned(), path, ..Step::default() }).await;
+            delete(&theirs, &path).await;
         }
+    }
+}
+
+async fn list(side: &Side, collection: &str) -> Vec<Value> {
+    let method = "GET".to_owned();
+    let step = Step { method, path: collection.to_owned(), ..Step::default() };
+    side.raw(&step).await["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// The names that sequences give to objects of the whole cluster.
+fn names(objects: &[Value]) -> Vec<String> {
+    let names = objects.iter().filter_map(|object| object["metadata"]["name"].as_str());
+    names.filter(|name| name.starts_with("diff-")).map(str::to_owned).collect()
+}
+
+async fn delete(side: &Side, path: &str) {
+    let step = Step { method: "DELETE".to_owned(), path: path.to_owned(), ..Step::default() };
+    side.raw(&step).await;
+}
+
+/// Frees the objects of a collection from their finalizers.
+async fn release(side: &Side, collection: &str) {
+    let (base, plural) = collection.rsplit_once('/').unwrap();
+    for object in list(side, collection).await {
+        if object["metadata"].get("finalizers").is_none() {
+            continue;
+        }
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let space = match text("namespace") {
+            "" => String::new(),
+            name => format!("namespaces/{name}/"),
+        };
+        let path = format!("{base}/{space}{plural}/{}", text("name"));
+        let media = "application/merge-patch+json".to_owned();
+        let headers = vec![("content-type".to_owned(), media)];
+        let body = r#"{"metadata": {"finalizers": null}}"#.to_owned();
+        let method = "PATCH".to_owned();
+        side.raw(&Step { method, path, headers, body, ..Step::default() }).await;
     }
 }
