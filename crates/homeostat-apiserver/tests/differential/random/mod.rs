@@ -98,7 +98,6 @@ impl Pair {
         let env = Env::system();
         let group = format!("{}.example.com", env.random_alphanumeric(8).to_lowercase());
         let server = Server::new(ServerConfig {
-            mount_tokens: true,
             service_account_admission: true,
             service_range: AddressRange { base: [10, 96, 0, 0].into(), prefix: 16 },
             history: 100_000,
