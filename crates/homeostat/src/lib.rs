@@ -50,6 +50,7 @@ pub mod pod;
 pub mod queue;
 pub mod trigger;
 pub mod watch;
+pub mod webhook;
 
 pub use homeostat_env::Env;
 pub use {k8s_openapi, kube, prometheus_client};

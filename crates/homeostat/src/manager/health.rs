@@ -14,6 +14,7 @@ use crate::key::Key;
 use crate::lease::Fence;
 use crate::metrics::{Metrics, of};
 use crate::queue::Queue;
+use crate::webhook;
 
 /// A watch that says nothing for so long is not believed any more: the server ends one after ten
 /// minutes at most, and sends a bookmark every minute or so.
@@ -31,7 +32,7 @@ pub struct Check {
 /// How a manager is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Every part: sources, the lease, runnables, and what was asked for with
+    /// Every part: sources, the lease, runnables, webhooks, and what was asked for with
     /// [`crate::Manager::with_check`].
     pub checks: Vec<Check>,
 }
@@ -89,6 +90,7 @@ pub(super) struct Observer {
     pub(super) probes: Vec<Probe>,
     pub(super) runnables: Vec<Arc<str>>,
     pub(super) trouble: Trouble,
+    pub(super) webhooks: Option<webhook::Observer>,
 }
 
 impl Observer {
@@ -116,6 +118,9 @@ impl Observer {
             name: format!("runnable {name}"),
             problem: self.trouble.of(name),
         }));
+        if let Some(webhooks) = &self.webhooks {
+            checks.push(Check { name: "webhooks".to_owned(), problem: webhooks.problem() });
+        }
         let asked = |probe: &Probe| Check { name: probe.name.clone(), problem: (probe.problem)() };
         checks.extend(self.probes.iter().map(asked));
         Health { checks }

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::health::Observer;
@@ -27,7 +28,16 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
-    _stop: DropGuard,
+    accept: JoinHandle<Option<Infallible>>,
+    stop: DropGuard,
+}
+
+impl Listening {
+    /// Answers nobody any more, and gives the address back.
+    pub(super) async fn close(self) {
+        drop(self.stop);
+        drop(self.accept.await);
+    }
 }
 
 /// Takes the address; nothing is answered before [`Bound::serve`].
@@ -71,8 +81,8 @@ impl Bound {
                 }
             }
         };
-        drop(tokio::spawn(stop.clone().run_until_cancelled_owned(accept)));
-        Listening { address, _stop: stop.drop_guard() }
+        let accept = tokio::spawn(stop.clone().run_until_cancelled_owned(accept));
+        Listening { address, accept, stop: stop.drop_guard() }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
-//! Starting: address, definitions, lease, event writer, sources, then workers as soon as their
-//! caches are in sync, and runnables. Stopping: intake, running reconciles and runnables (within
-//! the grace), caches, events, address, the lease. A kind that is missing or forbidden holds back
+//! Starting: address, definitions, webhooks, lease, event writer, sources, then workers as soon as
+//! their caches are in sync, and runnables. Stopping: intake, running reconciles and runnables
+//! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or forbidden holds back
 //! only the controllers that need it.
 
 mod health;
@@ -30,6 +30,7 @@ use crate::journal::Journal;
 use crate::kind::Object;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
+use crate::webhook::Webhooks;
 
 use health::Probe;
 pub use health::{Check, Health};
@@ -46,6 +47,7 @@ pub struct Manager {
     controllers: Vec<Box<dyn Launch>>,
     runnables: Vec<Runnable>,
     probes: Vec<Probe>,
+    webhooks: Option<Webhooks>,
     lease: Option<Lease>,
     metrics: Metrics,
     address: Option<SocketAddr>,
@@ -90,6 +92,7 @@ impl Manager {
             controllers: Vec::new(),
             runnables: Vec::new(),
             probes: Vec::new(),
+            webhooks: None,
             lease: None,
             metrics: Metrics::default(),
             address: None,
@@ -108,6 +111,14 @@ impl Manager {
     #[must_use]
     pub fn with_runnable(mut self, runnable: Runnable) -> Self {
         self.runnables.push(runnable);
+        self
+    }
+
+    /// Answers the webhooks of the API, whoever leads, from before the caches are filled until they
+    /// are stopped. A second call replaces the first.
+    #[must_use]
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = Some(webhooks);
         self
     }
 
@@ -239,7 +250,8 @@ impl Manager {
     ///
     /// # Errors
     /// When a definition cannot be installed, two controllers or two runnables have the same name,
-    /// the terms of the lease make no sense, or the address to listen on is taken.
+    /// the terms of the lease make no sense, an address to listen on is taken, or the certificate
+    /// of the webhooks cannot be read.
     pub async fn start(self) -> Result<Running> {
         running::start(self).await
     }

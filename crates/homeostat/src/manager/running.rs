@@ -21,6 +21,7 @@ use crate::crd;
 use crate::error::{Error, Result};
 use crate::event::Recorder;
 use crate::journal::Journal;
+use crate::webhook::Serving;
 
 /// How long a start waits for the API to serve a definition.
 const ESTABLISH: Duration = Duration::from_secs(60);
@@ -40,6 +41,7 @@ pub struct Running {
     recorder: Recorder,
     controllers: Vec<Launched>,
     runnables: Vec<(Arc<str>, JoinSet<()>)>,
+    webhooks: Option<Serving>,
     leadership: Leadership,
     observer: Observer,
     listening: Option<Listening>,
@@ -64,7 +66,7 @@ impl Drop for EndCaches {
 
 pub(super) async fn start(manager: Manager) -> Result<Running> {
     let Manager { client, env, caches, journal, definitions, controllers, .. } = manager;
-    let Manager { lease, metrics, address, grace, runnables, probes, .. } = manager;
+    let Manager { lease, metrics, address, grace, runnables, probes, webhooks, .. } = manager;
     let mut names = BTreeSet::new();
     if let Some(twice) = runnables.iter().find(|one| !names.insert(one.name().to_string())) {
         let name = twice.name();
@@ -88,6 +90,12 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
             Error::transient(format!("{name} was not established within {ESTABLISH:?}"))
         })??;
     }
+
+    // Before any cache: a list of a kind that is converted asks it.
+    let webhooks = match webhooks {
+        Some(webhooks) => Some(webhooks.serve(&env, &metrics).await?),
+        None => None,
+    };
 
     let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
     let mut leadership = Leadership::start(&client, &env, lease)?;
@@ -126,6 +134,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         probes,
         runnables: runnables.iter().map(|runnable| runnable.name().clone()).collect(),
         trouble: Trouble::none(),
+        webhooks: webhooks.as_ref().map(Serving::observer),
     };
     let mut running = Running {
         listening: bound.map(|bound| bound.serve(observer.clone())),
@@ -137,6 +146,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         recorder,
         controllers,
         runnables: Vec::new(),
+        webhooks,
         leadership,
         grace,
         stop: stop.drop_guard(),
@@ -221,6 +231,12 @@ impl Running {
         self.listening.as_ref().map(|listening| listening.address)
     }
 
+    /// Where it answers webhooks; `None` unless [`Manager::webhooks`] was asked for.
+    #[must_use]
+    pub fn webhook_address(&self) -> Option<SocketAddr> {
+        self.webhooks.as_ref().map(|serving| serving.address)
+    }
+
     /// Whether this process works: it holds the lease, or there is none.
     #[must_use]
     pub fn is_leading(&self) -> bool {
@@ -264,11 +280,16 @@ impl Running {
         let late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
         drop((controllers, runnables));
         self.caches.stop();
+        if let Some(webhooks) = self.webhooks {
+            webhooks.close().await;
+        }
         drop(self.close_events);
         if self.env.timeout(FLUSH, self.events).await.is_err() {
             tracing::warn!("events were not written in time");
         }
-        drop(self.listening);
+        if let Some(listening) = self.listening {
+            listening.close().await;
+        }
         if self.env.timeout(RELEASE, self.leadership.release()).await.is_err() {
             tracing::warn!("the lease was not given back in time");
         }

@@ -4,6 +4,7 @@
 //! made for it work; what is ours begins with `homeostat_`.
 
 mod queue;
+mod webhook;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use prometheus_client::registry::Registry;
 use crate::journal::Ending;
 use crate::outcome::Outcome;
 pub(crate) use queue::QueueMetrics;
+pub(crate) use webhook::WebhookMetrics;
 
 /// The upper bounds of the histogram of reconcile times, in seconds.
 const SECONDS: [f64; 14] =
@@ -44,6 +46,7 @@ pub struct Metrics {
     requests: Counters<2>,
     pub(crate) workers: Gauges,
     pub(crate) queue: QueueMetrics,
+    pub(crate) webhook: WebhookMetrics,
     pub(crate) waiting: Gauges,
     pub(crate) leads: Gauges,
     pub(crate) objects: Gauges,
@@ -67,6 +70,7 @@ impl Default for Metrics {
             requests: Family::default(),
             workers: Family::default(),
             queue: QueueMetrics::default(),
+            webhook: WebhookMetrics::default(),
             waiting: Family::default(),
             leads: Family::default(),
             objects: Family::default(),
@@ -118,6 +122,7 @@ impl Metrics {
             self.requests.clone(),
         );
         self.queue.register(all);
+        self.webhook.register(all);
         all.register("homeostat_queue_waiting", "Keys that wait for a time", self.waiting.clone());
         all.register(
             "leader_election_master_status",

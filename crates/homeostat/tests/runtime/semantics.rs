@@ -1,7 +1,7 @@
 //! What Go's controller-runtime and client-go do that users can see, and which test says what
 //! happens here; then their known traps, each with the test that nobody falls into it. Tests without
-//! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition` and
-//! `predicate` are unit tests of the crate, the others modules of this one.
+//! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition`,
+//! `webhook` and `predicate` are unit tests of the crate, the others modules of this one.
 //!
 //! | what they do | test |
 //! |---|---|
@@ -48,6 +48,8 @@
 //! | a server that never ends the initial events | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages` |
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
 //! | probes that know nothing | `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
+//! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 
 use std::sync::{Arc, Mutex};
