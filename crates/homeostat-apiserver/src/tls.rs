@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
 use crate::advertise::advertise;
-use crate::auth::{Identity, Outside};
+use crate::auth::{AskFor, Identity, Outside};
 use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
@@ -49,7 +49,9 @@ impl Server {
         listener: TcpListener,
         identity: Identity,
     ) -> Result<(), ServeError> {
-        let acceptor = TlsAcceptor::from(Arc::new(tls_config(&identity)?));
+        let certificates = Arc::new(AskFor::signed_by(&identity.access().ca_pem)?);
+        let config = tls_config(&identity, Arc::clone(&certificates))?;
+        let acceptor = Acceptor { tls: TlsAcceptor::from(Arc::new(config)), certificates };
         self.identify(Arc::new(identity));
         if let Ok(address) = listener.local_addr() {
             advertise(self.registry(), address);
@@ -76,26 +78,39 @@ impl Server {
     }
 }
 
-fn tls_config(identity: &Identity) -> Result<rustls::ServerConfig, rustls::Error> {
+/// Shakes hands, and judges what is shown.
+#[derive(Clone)]
+struct Acceptor {
+    tls: TlsAcceptor,
+    certificates: Arc<AskFor>,
+}
+
+fn tls_config(
+    identity: &Identity,
+    certificates: Arc<AskFor>,
+) -> Result<rustls::ServerConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let certificate = CertificateDer::from(identity.certificate.clone());
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(identity.key.clone()));
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
+        .with_client_cert_verifier(certificates)
         .with_single_cert(vec![certificate], key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
 
-async fn connection(server: Server, acceptor: TlsAcceptor, env: Env, stream: TcpStream) {
-    let stream = match env.timeout(HANDSHAKE, acceptor.accept(stream)).await {
+async fn connection(server: Server, acceptor: Acceptor, env: Env, stream: TcpStream) {
+    let stream = match env.timeout(HANDSHAKE, acceptor.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => return tracing::debug!("a TLS handshake took too long"),
     };
+    let chain = stream.get_ref().1.peer_certificates();
+    let certificate = chain.map(|chain| Arc::new(acceptor.certificates.shown(chain)));
+    let outside = Outside { certificate };
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(Outside);
+        request.extensions_mut().insert(outside.clone());
         server.clone().call(request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, UPGRADE};
 use http::{HeaderMap, Request};
 
+use super::client_certificate::Shown;
 use super::impersonate::impersonate;
 use super::{Attributes, ISSUER, User};
 use crate::server::Shared;
@@ -14,15 +15,29 @@ use crate::status::Status;
 
 /// Marks a request that came over the wire. Without it the caller is in this process.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outside;
+pub(crate) struct Outside {
+    /// The certificate of the connection.
+    pub(crate) certificate: Option<Arc<Shown>>,
+}
 
 /// The user of a request.
 fn authenticate<B>(shared: &Shared, request: &Request<B>) -> Result<Arc<User>, Status> {
     let outside = request.extensions().get::<Outside>();
+    let shown = outside.and_then(|outside| outside.certificate.as_ref());
+    let certified = shown.map_or(Ok(None), |shown| shown.user(shared.registry.env.now()));
+    if let Ok(Some(user)) = certified {
+        return Ok(user);
+    }
     match (bearer(request.headers()), outside) {
         (Some(token), _) => bearer_user(shared, token).ok_or_else(Status::unauthorized),
         (None, None) => Ok(User::admin()),
-        (None, Some(_)) => Ok(User::anonymous()),
+        (None, Some(_)) => match certified {
+            Ok(_) => Ok(User::anonymous()),
+            Err(refused) => {
+                tracing::debug!(refused, "a client certificate was refused");
+                Err(Status::unauthorized())
+            }
+        },
     }
 }
 

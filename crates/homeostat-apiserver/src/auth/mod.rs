@@ -1,5 +1,5 @@
-//! Who calls: a fresh authority, an admin with a token, the kubeconfig that carries both, and the
-//! tokens of service accounts.
+//! Who calls: a fresh authority, an admin with a token, the kubeconfig that carries both,
+//! certificates that the authority signed, and the tokens of service accounts.
 //!
 //! Calls inside the process are the admin's; calls through TLS are whose they prove to be. What
 //! somebody may do is decided by roles and bindings, read from the store as it changes.
@@ -7,6 +7,7 @@
 mod attributes;
 mod authenticate;
 mod certificates;
+mod client_certificate;
 mod impersonate;
 mod rbac;
 mod token;
@@ -24,6 +25,7 @@ pub(crate) use attributes::Attributes;
 pub(crate) use authenticate::{Outside, caller};
 pub use certificates::IdentityError;
 use certificates::{Authority, Issued};
+pub(crate) use client_certificate::AskFor;
 pub(crate) use rbac::{Rbac, RoleWrite};
 pub(crate) use token::{Bound, Claims, ISSUER, Reference, Refused, Tokens};
 pub use token::{SigningKey, SigningKeyError};
@@ -42,6 +44,7 @@ pub struct Access {
 #[derive(Clone)]
 pub struct Identity {
     access: Access,
+    authority: String,
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
 }
@@ -78,14 +81,22 @@ impl Identity {
         token: String,
         names: &[&str],
     ) -> Result<Self, IdentityError> {
+        let text = authority.to_text();
         let Issued { ca_pem, certificate, key } = certificates::issue(env, authority, names)?;
-        Ok(Self { access: Access { ca_pem, token }, certificate, key })
+        Ok(Self { access: Access { ca_pem, token }, authority: text, certificate, key })
     }
 
     /// What a client needs.
     #[must_use]
     pub fn access(&self) -> &Access {
         &self.access
+    }
+
+    /// Certificate and private key of the authority, as PEM, for whoever signs certificates of
+    /// clients. Whoever has it can be anybody.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
     }
 
     /// Whether this is the admin's token.

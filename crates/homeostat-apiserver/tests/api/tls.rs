@@ -1,11 +1,16 @@
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -51,6 +56,76 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     let namespaces: Api<Namespace> = Api::all(nobody);
     assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
+    serving.abort();
+}
+
+/// A kubeconfig with a certificate instead of a token.
+fn with_certificate(identity: &Identity, url: &str, client: &CertificateParams) -> String {
+    let authority = identity.authority();
+    let (ca, ca_key) = authority.split_at(authority.find("-----BEGIN PRIVATE KEY").unwrap());
+    let issuer = Issuer::from_ca_cert_pem(ca, KeyPair::from_pem(ca_key).unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = client.signed_by(&key, &issuer).unwrap();
+    let shown = format!(
+        "client-certificate-data: {}\n    client-key-data: {}",
+        STANDARD.encode(certificate.pem()),
+        STANDARD.encode(key.serialize_pem())
+    );
+    let access = identity.access();
+    access.kubeconfig(url).replace(&format!("token: {}", access.token), &shown)
+}
+
+fn for_client(name: &str, group: &str) -> CertificateParams {
+    let mut client = CertificateParams::new(Vec::new()).unwrap();
+    client.distinguished_name.push(DnType::CommonName, name);
+    client.distinguished_name.push(DnType::OrganizationName, group);
+    client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    client
+}
+
+async fn who(kubeconfig: &str) -> Result<SelfSubjectReview, kube::Error> {
+    let reviews: Api<SelfSubjectReview> = Api::all(client_from(kubeconfig).await);
+    reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_authority_says_who_its_holder_is() {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let served = identity.clone();
+    let serving = tokio::spawn(async move { server.serve_tls(listener, served).await });
+
+    let jane = with_certificate(&identity, &url, &for_client("jane", "readers"));
+    let user = who(&jane).await.unwrap().status.unwrap().user_info.unwrap();
+    assert_eq!(user.username.as_deref(), Some("jane"));
+    assert_eq!(user.groups.unwrap(), ["readers", "system:authenticated"]);
+    assert!(user.extra.unwrap().contains_key("authentication.kubernetes.io/credential-id"));
+    let namespaces: Api<Namespace> = Api::all(client_from(&jane).await);
+    assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
+    let root = with_certificate(&identity, &url, &for_client("root", "system:masters"));
+    let namespaces: Api<Namespace> = Api::all(client_from(&root).await);
+    namespaces.get("default").await.unwrap();
+
+    // Somebody else's authority, by the same name; a server's; one whose time is over.
+    let strange = Identity::generate(&env, &[]).unwrap();
+    let strange = with_certificate(&strange, &url, &for_client("jane", "system:masters"));
+    let theirs = "certificate-authority-data: ";
+    let line = |text: &str| text.lines().find(|line| line.contains(theirs)).unwrap().to_owned();
+    let strange = strange.replace(&line(&strange), &line(&jane));
+    let mut for_server = for_client("jane", "system:masters");
+    for_server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let mut over = for_client("jane", "system:masters");
+    over.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    for wrong in [
+        strange,
+        with_certificate(&identity, &url, &for_server),
+        with_certificate(&identity, &url, &over),
+    ] {
+        assert_eq!(refusal(who(&wrong).await), (401, "Unauthorized".into()));
+    }
     serving.abort();
 }
 
