@@ -8,10 +8,12 @@
 mod claim;
 mod clusterrole;
 mod cronjob;
+mod daemonset;
 mod deployment;
 mod endpoints;
 mod fingerprint;
 mod gc;
+mod history;
 mod job;
 mod namespace;
 pub mod node;
@@ -23,6 +25,7 @@ mod scheduler;
 mod selector;
 mod serviceaccount;
 mod statefulset;
+mod token_secret;
 mod volume;
 mod write;
 
@@ -44,9 +47,11 @@ pub struct ClusterConfig {
 pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
     manager
         .with(serviceaccount::controller(&config.root_ca))
+        .with(token_secret::controller(&config.root_ca))
         .with(deployment::controller())
         .with(replicaset::controller())
         .with(statefulset::controller())
+        .with(daemonset::controller())
         .with(job::controller())
         .with(job::orphan_controller())
         .with(cronjob::controller())

@@ -60,6 +60,12 @@ impl Interest {
         }
     }
 
+    /// Every key that cares about anything.
+    pub(crate) fn all(&self) -> Vec<Key> {
+        let selectors = self.selectors.lock().unwrap_or_else(PoisonError::into_inner);
+        selectors.keys().cloned().collect()
+    }
+
     /// The keys in `namespace` whose selector matches `labels`.
     pub(crate) fn matching(&self, namespace: Option<&str>, labels: Option<&Labels>) -> Vec<Key> {
         let selectors = self.selectors.lock().unwrap_or_else(PoisonError::into_inner);

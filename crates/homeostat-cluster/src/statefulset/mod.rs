@@ -1,6 +1,6 @@
 //! StatefulSets: Pods with a name, a number and a disk of their own.
 //!
-//! [`ordinal`] makes Pods and claims, [`revision`] keeps the history of templates, [`plan`]
+//! [`ordinal`] makes Pods and claims, [`revision`] knows which template each comes from, [`plan`]
 //! decides the one next step; this file carries it out and reports.
 
 mod ordinal;
@@ -15,11 +15,11 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetSta
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::{Map, json};
 
+use crate::history::{Revisions, Step};
 use crate::selector::Interest;
 use crate::{claim, pod, write};
 
 use self::plan::{Action, Observed};
-use self::revision::Revisions;
 
 /// The controller.
 pub(crate) fn controller() -> Controller<StatefulSet> {
@@ -90,14 +90,14 @@ async fn revisions(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Opti
     if set.metadata.deletion_timestamp.is_some() {
         return Ok(Some(revisions));
     }
-    match revision::step(&revisions, set) {
-        revision::Step::Keep => {}
-        revision::Step::Move { name, number } => {
+    match revisions.step(set) {
+        Step::Keep => {}
+        Step::Move { name, number } => {
             let key = Key { name: name.into(), ..ctx.key().clone() };
             let moved = ctx.merge_patch(&key, &json!({ "revision": number })).await?;
             revisions.set_update(moved);
         }
-        revision::Step::Create(desired) => {
+        Step::Create(desired) => {
             let data = desired.data.clone();
             match ctx.create(*desired).await {
                 Ok(created) if created.data == data => revisions.set_update(created),
@@ -123,7 +123,9 @@ async fn carry_out(
     let owner = set.name_any();
     match action {
         Action::Create { ordinal, revision } => {
-            let Some(template) = revisions.template(&revision, set) else { return Ok(()) };
+            let Some(template) = revision::template(revisions, &revision, set) else {
+                return Ok(());
+            };
             for claim in ordinal::claims(set, ordinal) {
                 make_claim(set, ctx, claim).await?;
             }
@@ -173,7 +175,7 @@ async fn trim_history(
     status: &StatefulSetStatus,
     pods: &[Arc<Pod>],
 ) -> Result<()> {
-    for stale in revisions.beyond_history(set, status, pods) {
+    for stale in revision::beyond_history(revisions, set, status, pods) {
         ctx.delete(stale.as_ref()).await?;
     }
     Ok(())

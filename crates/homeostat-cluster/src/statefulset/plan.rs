@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::ordinal;
-use super::revision::Revisions;
+use super::{ordinal, revision};
+use crate::history::Revisions;
 use crate::pod;
 
 /// What there is.
@@ -75,7 +75,11 @@ impl<'a> Observed<'a> {
                     own.is_some_and(|own| own > number && self.wanted().contains(&own))
                 })
                 .all(|pod| ordinal::revision(pod) == Some(update.as_str()));
-        if reached || self.is_on_delete() { update } else { self.revisions.current(self.set) }
+        if reached || self.is_on_delete() {
+            update
+        } else {
+            revision::current(self.revisions, self.set)
+        }
     }
 }
 
@@ -137,7 +141,7 @@ fn update<'a>(observed: &Observed<'a>, now: Timestamp) -> Option<Action<'a>> {
 
 /// Counters and revisions.
 pub(super) fn status(observed: &Observed<'_>, now: Timestamp) -> StatefulSetStatus {
-    let current = observed.revisions.current(observed.set);
+    let current = revision::current(observed.revisions, observed.set);
     let update = observed.revisions.update();
     let count = |test: &dyn Fn(&Pod) -> bool| {
         i32::try_from(observed.pods.iter().filter(|pod| test(pod)).count()).unwrap_or(i32::MAX)

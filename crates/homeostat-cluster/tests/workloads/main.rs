@@ -1,8 +1,9 @@
-//! Deployments, replica sets, stateful sets, jobs, endpoints, volumes, roles and the scheduler.
+//! Deployments, replica sets, stateful sets, daemon sets, jobs, endpoints, volumes, roles and the scheduler.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod batch;
+mod daemons;
 mod roles;
 mod volumes;
 
