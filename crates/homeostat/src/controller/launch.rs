@@ -89,7 +89,7 @@ impl<K: Object> Launch for Controller<K> {
     }
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
-        let Self { name, reconcile, related, sources, filter, .. } = *self;
+        let Self { name, reconcile, related, sources, filter, background, .. } = *self;
         let Self { namespace, labels, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
@@ -103,7 +103,13 @@ impl<K: Object> Launch for Controller<K> {
         let labelled = labelled.filter(|kind| related.iter().all(|other| other.kind != *kind));
         let primaries =
             world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
-        primaries.on_event(source::primary(kind.clone(), queue.clone(), filter, memories.clone()));
+        primaries.on_event(source::primary(
+            kind.clone(),
+            queue.clone(),
+            filter,
+            background,
+            memories.clone(),
+        ));
         let mut informers = vec![primaries.clone()];
         let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
         let mut workers = JoinSet::new();

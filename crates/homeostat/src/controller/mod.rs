@@ -46,6 +46,7 @@ pub struct Controller<K> {
     related: Vec<Related>,
     sources: Vec<Source>,
     filter: Option<Predicate>,
+    background: Option<Predicate>,
     namespace: Option<String>,
     labels: Option<String>,
     concurrency: usize,
@@ -65,6 +66,7 @@ impl<K: Object> Controller<K> {
             related: Vec::new(),
             sources: Vec::new(),
             filter: None,
+            background: None,
             namespace: None,
             labels: None,
             concurrency: 4,
@@ -147,6 +149,17 @@ impl<K: Object> Controller<K> {
         self.filter = Some(match self.filter.take() {
             Some(first) => first.and(filter),
             None => filter,
+        });
+        self
+    }
+
+    /// Which changes of the primary nobody waits for: they go behind all others, as the first list
+    /// does, and are never starved. None by default; a second one widens the first.
+    #[must_use]
+    pub fn background(mut self, changes: Predicate) -> Self {
+        self.background = Some(match self.background.take() {
+            Some(first) => first.or(changes),
+            None => changes,
         });
         self
     }

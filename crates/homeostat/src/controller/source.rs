@@ -56,6 +56,7 @@ pub(super) fn primary(
     kind: Kind,
     queue: Queue<Key>,
     filter: Option<Predicate>,
+    background: Option<Predicate>,
     memories: Arc<Memories>,
 ) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta| {
@@ -73,8 +74,11 @@ pub(super) fn primary(
             }
             _ => Some(trigger),
         };
-        if let Some(trigger) = trigger {
-            queue.add(key, trigger);
+        let low = background.as_ref().is_some_and(|background| background.passes(delta));
+        match trigger {
+            Some(trigger) if low => queue.add_low(key, trigger),
+            Some(trigger) => queue.add(key, trigger),
+            None => {}
         }
     }
 }

@@ -17,8 +17,8 @@ use super::reconcile::Boxed;
 use crate::cache::Informer;
 use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
 use crate::error::{Error, GIVEN_UP, Result};
-use crate::hotloop::Detector;
-use crate::journal::{Ending, Journal, Record, Write};
+use crate::hotloop::{Detector, Run};
+use crate::journal::{Ending, Journal, Record};
 use crate::key::Key;
 use crate::kind::{Kind, Object};
 use crate::metrics::Metrics;
@@ -82,12 +82,15 @@ impl<K: Object> Worker<K> {
             }
             Ok(Some(primary)) => {
                 self.shared.memories.with(key, |memory| memory.undecodable = None);
+                let seen = self.primaries.entry(key);
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 let result = self.reconcile(primary, context.clone()).await;
                 let conclusion = self.conclude(key, result, Some(&context)).await;
                 let notes = context.take_notes();
-                self.look_for_hot_loop(&context, &notes.1);
+                let (triggers, writes) = (&*item.triggers, &*notes.1);
+                let run = Run { triggers, writes, seen: seen.as_ref(), kind: &kind };
+                self.look_for_hot_loop(&context, run);
                 (conclusion, notes)
             }
             Err(error) => (self.conclude(key, Err(error), None).await, Default::default()),
@@ -108,9 +111,9 @@ impl<K: Object> Worker<K> {
     }
 
     /// Says so when this key, or what it writes, does not come to rest.
-    fn look_for_hot_loop(&self, context: &Context<K>, writes: &[Write]) {
+    fn look_for_hot_loop(&self, context: &Context<K>, run: Run<'_>) {
         let now = self.shared.env.instant().saturating_duration_since(self.started);
-        let found = self.with_hot_loops(|detector| detector.observe(context.key(), writes, now));
+        let found = self.with_hot_loops(|detector| detector.observe(context.key(), run, now));
         if let Some(finding) = found.flatten() {
             tracing::warn!("{finding}");
             self.metrics.hot_loop(&self.shared.name);

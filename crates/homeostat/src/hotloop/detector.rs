@@ -1,13 +1,16 @@
 //! Counts per key and window; pure but for its own memory, which is bounded in every direction.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Finding, HotLoop};
-use crate::difference::FieldChange;
+use crate::cache::Entry;
+use crate::difference::{self, FieldChange};
 use crate::journal::Write;
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::trigger::Trigger;
 
 /// So many keys are watched at once; of more, the ones that began longest ago are let go.
 const MOST_KEYS: usize = 1024;
@@ -28,12 +31,28 @@ pub(crate) struct Detector {
     by_age: BTreeSet<(Duration, Key)>,
 }
 
+/// One reconcile, as far as loops are concerned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) triggers: &'a [Trigger],
+    pub(crate) writes: &'a [Write],
+    /// The reconciled object as it was seen.
+    pub(crate) seen: Option<&'a Arc<Entry>>,
+    pub(crate) kind: &'a Kind,
+}
+
 /// What happened to a key in its present window.
 #[derive(Debug, Default)]
 struct Activity {
     began: Duration,
     reconciles: u32,
+    /// What its reconciles changed.
     objects: BTreeMap<(Kind, Key), Changes>,
+    /// Whose events woke it.
+    wakers: BTreeMap<(Kind, Key), u32>,
+    /// What others changed in it, from the moment it looked suspicious.
+    seen: Option<Arc<Entry>>,
+    others: Changes,
     /// When the loop may be told again.
     silent_until: Duration,
 }
@@ -59,17 +78,17 @@ impl Detector {
 
     /// Takes a reconcile of `key` into account, and says when it was one too many. A loop that was
     /// told is told again only after a while.
-    pub(crate) fn observe(
-        &mut self,
-        key: &Key,
-        writes: &[Write],
-        now: Duration,
-    ) -> Option<Finding> {
+    pub(crate) fn observe(&mut self, key: &Key, run: Run<'_>, now: Duration) -> Option<Finding> {
         let limits = self.limits;
         let activity = self.activity(key, now);
         activity.reconciles = activity.reconciles.saturating_add(1);
-        for write in writes.iter().filter(|write| !write.fields.is_empty()) {
+        for write in run.writes.iter().filter(|write| !write.fields.is_empty()) {
             activity.changed(write);
+        }
+        activity.woken(run.triggers);
+        // A second look at a whole object is worth it only for a key that is busy already.
+        if activity.reconciles > limits.reconciles / 2 {
+            activity.looked_at(run);
         }
         if now < activity.silent_until {
             return None;
@@ -120,12 +139,27 @@ impl Activity {
         if self.objects.len() >= MOST_OBJECTS && !self.objects.contains_key(&place) {
             return;
         }
-        let object = self.objects.entry(place).or_default();
-        object.count = object.count.saturating_add(1);
-        for change in &write.fields {
-            if object.fields.len() < MOST_FIELDS || object.fields.contains_key(&change.path) {
-                object.fields.entry(change.path.clone()).or_default().changed(change);
+        self.objects.entry(place).or_default().changed(&write.fields);
+    }
+
+    fn woken(&mut self, triggers: &[Trigger]) {
+        for trigger in triggers {
+            let Trigger::Event { kind, key, .. } = trigger else { continue };
+            let place = (kind.clone(), key.clone());
+            if self.wakers.len() < MOST_OBJECTS || self.wakers.contains_key(&place) {
+                *self.wakers.entry(place).or_default() += 1;
             }
+        }
+    }
+
+    fn looked_at(&mut self, run: Run<'_>) {
+        let Some(seen) = run.seen else { return };
+        let before = self.seen.replace(seen.clone());
+        let moved =
+            |before: &Arc<Entry>| before.header.resource_version != seen.header.resource_version;
+        if let Some(before) = before.filter(moved) {
+            let (before, after) = (before.json().as_bytes(), seen.json().as_bytes());
+            self.others.changed(&difference::between(run.kind, before, after));
         }
     }
 
@@ -139,8 +173,8 @@ impl Activity {
         }
         let busiest = self.objects.iter().max_by_key(|(_, changes)| changes.count);
         let named = hot.or(busiest);
-        let mut fields: Vec<(&String, &Field)> =
-            named.iter().flat_map(|(_, changes)| &changes.fields).collect();
+        let changes = named.map_or(&self.others, |(_, changes)| changes);
+        let mut fields: Vec<(&String, &Field)> = changes.fields.iter().collect();
         fields.retain(|(_, field)| field.changes > 1);
         fields.sort_by_key(|(path, field)| {
             (std::cmp::Reverse((field.flips, field.changes)), (*path).clone())
@@ -149,8 +183,24 @@ impl Activity {
             reconciles: self.reconciles,
             object: named.map(|((kind, key), changes)| (kind.clone(), key.clone(), changes.count)),
             fields: fields.into_iter().take(NAMED_FIELDS).map(|(path, _)| path.clone()).collect(),
+            woken_by: self
+                .wakers
+                .iter()
+                .max_by_key(|(_, times)| **times)
+                .map(|((kind, key), times)| (kind.clone(), key.clone(), *times)),
             window: limits.window,
         })
+    }
+}
+
+impl Changes {
+    fn changed(&mut self, fields: &[FieldChange]) {
+        self.count = self.count.saturating_add(1);
+        for change in fields {
+            if self.fields.len() < MOST_FIELDS || self.fields.contains_key(&change.path) {
+                self.fields.entry(change.path.clone()).or_default().changed(change);
+            }
+        }
     }
 }
 

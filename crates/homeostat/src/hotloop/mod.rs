@@ -11,7 +11,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use detector::Detector;
+pub(crate) use detector::{Detector, Run};
 
 use crate::key::Key;
 use crate::kind::Kind;
@@ -42,20 +42,27 @@ impl Default for HotLoop {
 pub struct Finding {
     /// How often the key was reconciled within the window so far.
     pub reconciles: u32,
-    /// The object that was changed too often, and how often; `None` when it is only reconciled.
+    /// The object that this key's reconciles changed most often, and how often; `None` when they
+    /// change nothing.
     pub object: Option<(Kind, Key, u32)>,
-    /// The fields that changed most often, those that flip first; at most five.
+    /// The object whose events woke it most often, and how often.
+    pub woken_by: Option<(Kind, Key, u32)>,
+    /// The fields of the changed object that changed most often, those that flip first; of the
+    /// reconciled object, when it is others who change it. At most five.
     pub fields: Vec<String>,
     /// Over how long was counted.
     pub window: Duration,
 }
 
-/// `hot loop: reconciled 12 times in 60s, ConfigMap default/x changed 12 times, back and forth in data.value`.
+/// `hot loop: reconciled 12 times in 60s, ConfigMap default/x changed 12 times, woken by …`.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hot loop: reconciled {} times in {:?}", self.reconciles, self.window)?;
         if let Some((kind, key, changes)) = &self.object {
             write!(f, ", {kind} {key} changed {changes} times")?;
+        }
+        if let Some((kind, key, times)) = &self.woken_by {
+            write!(f, ", woken by {kind} {key} {times} times")?;
         }
         if !self.fields.is_empty() {
             write!(f, ", again and again in {}", self.fields.join(", "))?;

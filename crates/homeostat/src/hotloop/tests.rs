@@ -1,8 +1,12 @@
 //! What is a hot loop and what only looks busy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Detector, Finding, HotLoop};
+use serde_json::json;
+
+use super::{Detector, Finding, HotLoop, Run};
+use crate::cache::Entry;
 use crate::context::Change;
 use crate::difference::FieldChange;
 use crate::journal::Write;
@@ -25,13 +29,18 @@ fn write(path: &str, from: u64, to: u64) -> Write {
     }
 }
 
+fn observe(detector: &mut Detector, key: &Key, writes: &[Write], now: Duration) -> Option<Finding> {
+    let kind = Kind::new("", "v1", "Pod", "pods", true);
+    detector.observe(key, Run { triggers: &[], writes, seen: None, kind: &kind }, now)
+}
+
 /// The first finding of `count` reconciles, one every `every`.
 fn first(count: u64, every: Duration, write: impl Fn(u64) -> Vec<Write>) -> Option<(u64, Finding)> {
     let mut detector = Detector::new(HotLoop::default());
     let key = Key::namespaced("default", "a");
     (0..count).find_map(|run| {
         let now = every * u32::try_from(run).unwrap();
-        detector.observe(&key, &write(run), now).map(|finding| (run, finding))
+        observe(&mut detector, &key, &write(run), now).map(|finding| (run, finding))
     })
 }
 
@@ -69,12 +78,32 @@ fn reconciling_without_end_is_a_loop_without_a_field() {
 }
 
 #[test]
+fn a_field_that_others_flip_is_named_with_whoever_wakes_the_key() {
+    let mut detector = Detector::new(HotLoop::default());
+    let (kind, key) = (Kind::new("", "v1", "Pod", "pods", true), Key::namespaced("default", "a"));
+    let (change, by) = (crate::trigger::EventKind::Updated, key.clone());
+    let triggers = [crate::Trigger::Event { change, kind: kind.clone(), key: by }];
+    let found = (0..1000_u32).find_map(|number| {
+        let metadata = json!({ "name": "a", "uid": "1", "resourceVersion": number.to_string() });
+        let body = json!({ "metadata": metadata, "status": { "phase": number % 2 } });
+        let seen = Arc::new(Entry::parse(&kind, &body.to_string(), false).unwrap());
+        let run = Run { triggers: &triggers, writes: &[], seen: Some(&seen), kind: &kind };
+        detector.observe(&key, run, Duration::from_millis(number.into()))
+    });
+    assert_eq!(
+        found.unwrap().to_string(),
+        "hot loop: reconciled 600 times in 60s, woken by Pod default/a 600 times, again and again in \
+         status.phase"
+    );
+}
+
+#[test]
 fn a_loop_that_goes_on_is_told_again_only_after_a_while() {
     let mut detector = Detector::new(HotLoop::default());
     let key = Key::namespaced("default", "a");
     let told = (0..3600_u64).filter(|second| {
         let writes = [write("data.value", second % 2, (second + 1) % 2)];
-        detector.observe(&key, &writes, Duration::from_secs(*second)).is_some()
+        observe(&mut detector, &key, &writes, Duration::from_secs(*second)).is_some()
     });
     assert_eq!(told.count(), 6);
 }
@@ -84,7 +113,7 @@ fn only_so_many_keys_are_watched() {
     let mut detector = Detector::new(HotLoop::default());
     for number in 0..5000_u32 {
         let key = Key::namespaced("default", number.to_string());
-        detector.observe(&key, &[], Duration::from_millis(number.into()));
+        observe(&mut detector, &key, &[], Duration::from_millis(number.into()));
     }
     assert_eq!(detector.watched(), 1024);
     detector.forget(&Key::namespaced("default", "4999"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use homeostat::controller::Source;
 use homeostat::kube::ResourceExt;
 use homeostat::queue::Rate;
-use homeostat::{Controller, Error, Key, Predicate, Result};
+use homeostat::{Context, Controller, Error, Key, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -162,6 +162,45 @@ fn a_burst_of_changes_is_one_reconcile_with_a_debounce() {
         cluster.assert_apart(last, records[1].time, quiet);
         cluster.nothing_more().await;
         assert_eq!(journal.total(), 2);
+    });
+}
+
+#[test]
+fn changes_that_nobody_waits_for_go_behind_the_others() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        // The first one holds the only worker until all changes are there.
+        let gate = Arc::new(tokio::sync::Semaphore::new(3));
+        let pass = gate.clone();
+        let reconcile = move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+            let pass = pass.clone();
+            async move {
+                pass.acquire().await.unwrap().forget();
+                Ok(Outcome::Done)
+            }
+        };
+        let controller = Controller::new(reconcile).concurrency(1);
+        let controller = controller.background(Predicate::labels_changed());
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        let value = async |name: &str, value: &str| {
+            cluster.patch::<ConfigMap>(name, json!({ "data": { "value": value } })).await
+        };
+        value("a", "2").await;
+        let label = json!({ "metadata": { "labels": { "x": "y" } } });
+        cluster.patch::<ConfigMap>("b", label).await;
+        let last = value("c", "2").await;
+        let cache = running.caches().informers().remove(0);
+        let revision = last.resource_version().unwrap();
+        cache.wait_for_revision(&revision, Duration::from_secs(60)).await.unwrap();
+        gate.add_permits(3);
+        let records = cluster.runs(&journal, 6).await;
+        let order: Vec<&str> = records[3..].iter().map(|record| &*record.key.name).collect();
+        assert_eq!(order, ["a", "c", "b"]);
+        running.stop().await.unwrap();
     });
 }
 
