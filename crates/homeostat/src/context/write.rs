@@ -118,9 +118,10 @@ impl<K: Object> Context<K> {
             Some(part) => path.patch_subresource(part, &key.name, &params, &patch),
             None => path.patch(&key.name, &params, &patch),
         };
+        // Looked at before the write: its event may come before its answer.
+        let cached = self.cache_of(&kind, key).and_then(|all| all.entry(key));
         let answer = self.send(request).await?;
         let patched: Arc<T> = Arc::new(answer.decode(&kind, key)?);
-        let cached = self.cache_of(&kind, key).and_then(|all| all.entry(key));
         let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
         let same = revision.is_some() && revision == patched.meta().resource_version;
         let change = if same { Change::Unchanged } else { Change::Changed };

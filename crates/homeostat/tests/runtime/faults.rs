@@ -1,7 +1,9 @@
 //! A client between the runtime and its cluster that lets some requests go wrong.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat::Env;
 use homeostat::kube::Client;
 use homeostat::kube::client::Body;
 use http::{Request, Response};
@@ -14,6 +16,8 @@ pub enum Fault {
     Hang,
     /// The API does it, and the answer is lost.
     LoseAnswer,
+    /// The API does it, and the answer comes a second later.
+    Delay,
     /// Refused with 403.
     Forbid,
 }
@@ -30,6 +34,11 @@ pub fn faulty(
             match fault {
                 None => client.send(request).await,
                 Some(Fault::Hang) => std::future::pending().await,
+                Some(Fault::Delay) => {
+                    let answer = client.send(request).await;
+                    Env::system().sleep(Duration::from_secs(1)).await;
+                    answer
+                }
                 Some(Fault::Forbid) => {
                     let body = json!({
                         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403,

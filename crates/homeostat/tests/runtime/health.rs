@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat::kube::CustomResource;
+use homeostat::kube::api::{Api, DeleteParams};
+use homeostat::kube::{CustomResource, CustomResourceExt};
 use homeostat::prometheus_client::metrics::gauge::Gauge;
 use homeostat::{Context, Controller, Error, Lease, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -39,6 +41,9 @@ fn a_missing_definition_is_said_in_words_until_it_is_there() {
         assert!(cluster.env.timeout(limit, later[0].wait_for_sync()).await.unwrap());
         assert!(running.health().is_ready(), "{}", running.health());
         running.stop().await.unwrap();
+        // A real cluster is there for the next run too.
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        definitions.delete(Later::crd_name(), &DeleteParams::default()).await.unwrap();
     });
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use homeostat::journal::ReadFrom;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::ListParams;
-use homeostat::{Context, Controller, HotLoop, Outcome, Result};
+use homeostat::{Change, Context, Controller, HotLoop, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 
 use crate::cluster::{config, on_cluster, secret};
+use crate::faults::{Fault, faulty, is};
 
 /// Two controllers that want different things of one object, forever.
 async fn wants<const N: u8>(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
@@ -39,7 +40,9 @@ fn two_controllers_that_disagree_are_told_which_field_they_fight_over() {
         assert!(note.contains(&format!("ConfigMap {}/contested", cluster.namespace)), "{note}");
         assert_eq!(event.regarding.clone().unwrap().name.as_deref(), Some("contested"));
         let metrics = running.metrics();
-        assert!(metrics.contains("homeostat_hot_loops_total{controller=\"one\"} 1"), "{metrics}");
+        let name = event.reporting_controller.clone().unwrap();
+        let line = format!("homeostat_hot_loops_total{{controller=\"{name}\"}} 1");
+        assert!(metrics.contains(&line), "{line} is missing:\n{metrics}");
         running.stop().await.unwrap();
     });
 }
@@ -65,6 +68,20 @@ fn an_object_that_comes_to_rest_is_no_hot_loop_and_looking_can_be_turned_off() {
         let from: Vec<_> = all.iter().map(|e| e.reporting_controller.clone().unwrap()).collect();
         assert!(from.iter().all(|name| name.contains("configmap")), "{from:?}");
         running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_write_whose_event_comes_before_its_answer_is_still_a_change() {
+    on_cluster(async |mut cluster| {
+        cluster.create(&config("a", "0")).await;
+        cluster.client = faulty(&cluster.client, |request| {
+            is(request, "PATCH", "/configmaps/").then_some(Fault::Delay)
+        });
+        let running = cluster.start(Controller::new(wants::<1>)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let write = &records[0].writes[0];
+        assert_eq!((write.change, write.fields.len()), (Change::Changed, 1), "{write}");
     });
 }
 
