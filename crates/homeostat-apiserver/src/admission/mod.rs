@@ -5,6 +5,7 @@
 //! Steps read the store and nothing else: whatever needs IO is asked through the request's
 //! [`Inquiry`]. They never write.
 
+mod certificate_subject;
 mod configuration;
 mod default_class;
 mod expression;
@@ -145,6 +146,7 @@ static CHAIN: &[Step] = &[
         validate: Some(runtime_class::check),
         ..step("RuntimeClass")
     },
+    Step { validate: Some(certificate_subject::check), ..step("CertificateSubjectRestriction") },
     Step { mutate: Some(default_class::of_ingress), ..step("DefaultIngressClass") },
     Step { mutate: Some(mutating_policy::mutate), ..step("MutatingAdmissionPolicy") },
     Step { mutate: Some(webhook::mutate), ..step("MutatingAdmissionWebhook") },

@@ -6,7 +6,7 @@ use super::options::WriteOptions;
 use super::update::Area;
 use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
 use crate::admission::{self, Operation, Review, Wish};
-use crate::auth::RoleWrite;
+use crate::auth::{RoleWrite, User};
 use crate::kinds::{Generation, Kind};
 use crate::schema::Type;
 use crate::status::Status;
@@ -91,6 +91,8 @@ impl Writer<'_> {
         let uid = options.inquiry.uid(|| self.registry.env.uid());
         metadata::set(object, "uid", uid.into());
         metadata::set(object, "creationTimestamp", self.now().into());
+        let user = options.user.clone().unwrap_or_else(User::admin);
+        (hooks::of(kind).asked)(&user, object);
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(kind, object, None, Area::Main)?;
         if !options.dry_run {

@@ -43,6 +43,9 @@ async fn delete(client: &Client, path: &str) {
 }
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+/// Requests for certificates: of readers, and of those who may do everything.
+const READERS: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIZE1JR0RBZ0VBTUNFeERUQUxCZ05WQkFNTUJHcGhibVV4RURBT0JnTlZCQW9NQjNKbFlXUmxjbk13V1RBVApCZ2NxaGtqT1BRSUJCZ2dxaGtqT1BRTUJCd05DQUFURjN4SUVGSi9nT1lEL2laWWVRbWZqNWNZK2Rjc0hUNlR2CkkzWENMb1QxWEN3SW80RUdOckNrd01rbTNzclBKQjFPMjFiV1d6eVdvODhOWVdSODJjV3FvQUF3Q2dZSUtvWkkKemowRUF3SURTUUF3UmdJaEFPaUpJYnVNcGNGd0dQc2JBcnhuM0RPamxoZ0NiS2FZU0ZuODdNdmNKT3BQQWlFQQp4V2xCR3VaWkZnUXhCaXZRRFdoV2UzaVVqeUZPVXdBTWxhWDBnajliRUFZPQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
+const MASTERS: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIME1JR2JBZ0VBTURreEREQUtCZ05WQkFNTUEyVjJaVEVRTUE0R0ExVUVDZ3dIY21WaFpHVnljekVYTUJVRwpBMVVFQ2d3T2MzbHpkR1Z0T20xaGMzUmxjbk13V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVFlCkJ6VVhMd0UrRlFhc1grbncvT2JtL2YxaVRmSUxwamRwcEFPUlZhSTdjUzE1NUw4RWhKcFlQQ1V0eWgxYlNzQ1QKaW41azVzTzB5dDhmZERKRzFsKzZvQUF3Q2dZSUtvWkl6ajBFQXdJRFNBQXdSUUloQU9KdHMyRVduUzVOS1k0SQpTWWtta01UMnNPaUwzVVQxRVhzWGRmcFhUNUdvQWlBTytFNTY1bFV5ZFYzZkU3MUY5R25pc1VlajBhaXVGcWRLCnVrOTcveUVpSFE9PQotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
@@ -291,4 +294,20 @@ async fn a_binding_to_a_role_that_is_not_there_is_named_in_the_refusal() {
         "nodes is forbidden: User \"eve\" cannot list resource \"nodes\" in API group \"\" at \
          the cluster scope: RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_a_certificate_names_who_asks_and_never_asks_for_everything() {
+    let client = client();
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let request = |name: &str, text: &str| {
+        json!({"metadata": {"name": name}, "spec": {"request": text, "username": "somebody",
+            "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}})
+    };
+    let jane = [("impersonate-user", "jane"), ("impersonate-group", "system:masters")];
+    let (code, made) = send(&client, Method::POST, path, &jane, request("a", READERS)).await;
+    assert_eq!((code, &made["spec"]["username"]), (201, &json!("jane")), "{made}");
+    assert_eq!(made["spec"]["groups"][0], "system:masters");
+    let (code, refused) = send(&client, Method::POST, path, &jane, request("b", MASTERS)).await;
+    assert_eq!(code, 403, "{refused}");
 }

@@ -21,6 +21,11 @@ const fn known(step: &'static str, place: &'static str, why: &'static str) -> Kn
 /// The list; the shorter the better.
 pub(crate) const KNOWN: &[Known] = &[
     known(
+        "access: requests for certificates /",
+        "/metadata/managedFields",
+        "what a request for a certificate asks for counts as the writer's",
+    ),
+    known(
         "policies: ",
         "f:validationActions/.",
         "required by the schema and left out when empty all the same; no other field is both",

@@ -3,6 +3,7 @@
 //! A hook sees the object between defaulting and validation, or after the commit. Everything that
 //! a row of the table of kinds can say belongs there, not here.
 
+mod certificates;
 mod daemonsets;
 mod definitions;
 mod jobs;
@@ -15,6 +16,7 @@ mod services;
 use serde_json::Value;
 
 use super::Writer;
+use crate::auth::User;
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -23,6 +25,8 @@ pub(crate) struct Hooks {
     /// Brings what the client wrote into its usual form, given the live object if there is one; the
     /// client owns the result.
     pub(crate) complete: fn(Option<&Value>, &mut Value),
+    /// Notes who asks for a new object.
+    pub(crate) asked: fn(&User, &mut Value),
     /// Completes or refuses a new object. What is set here belongs to nobody.
     pub(crate) create: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// Completes or refuses an update of the main resource, given the live object.
@@ -39,6 +43,7 @@ pub(crate) struct Hooks {
 
 const NONE: Hooks = Hooks {
     complete: |_, _| {},
+    asked: |_, _| {},
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     delete: |_, _, _| Ok(()),
@@ -49,6 +54,7 @@ const NONE: Hooks = Hooks {
 
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
+    ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("daemonsets.apps", daemonsets::HOOKS),
     ("jobs.batch", jobs::HOOKS),
