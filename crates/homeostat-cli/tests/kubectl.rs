@@ -255,8 +255,11 @@ fn explain_and_api_resources_know_built_in_and_custom_kinds() {
         ]);
         let explained = up.kubectl(&["explain", "deployment.spec.strategy"]);
         assert!(explained.contains("rollingUpdate"), "{explained}");
-        let explained = up.kubectl(&["explain", "webapp.spec"]);
-        assert!(explained.contains("replicas") && explained.contains("<integer>"), "{explained}");
+        for output in ["plaintext", "plaintext-openapiv2"] {
+            let explained = up.kubectl(&["explain", "webapp.spec", "--output", output]);
+            let known = explained.contains("replicas") && explained.contains("<integer>");
+            assert!(known, "{explained}");
+        }
         let resources = up.kubectl(&["api-resources"]);
         for name in [
             "pods",

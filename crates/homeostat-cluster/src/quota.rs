@@ -43,8 +43,11 @@ impl Recounts {
         let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let matters = if *kind == Kind::of::<ResourceQuota>() {
             limited.insert(Arc::clone(namespace));
-            let spec = |entry: &Arc<Entry>| entry.value().ok().map(|quota| quota["spec"].clone());
-            delta.new.as_ref().map(spec) != delta.old.as_ref().map(spec)
+            let value = |entry: &Arc<Entry>| entry.value().unwrap_or_default();
+            let (old, new) = (delta.old.as_ref().map(value), delta.new.as_ref().map(value));
+            let spec = |quota: &Value| quota["spec"].clone();
+            old.as_ref().map(spec) != new.as_ref().map(spec)
+                || new.is_some_and(|new| is_stale(&new))
         } else {
             limited.contains(namespace) && gives_back(kind, delta)
         };
@@ -57,6 +60,12 @@ impl Recounts {
     fn forget(&self, namespace: &str) {
         self.limited.lock().unwrap_or_else(PoisonError::into_inner).remove(namespace);
     }
+}
+
+/// Whether the status repeats other limits than those that hold.
+fn is_stale(quota: &Value) -> bool {
+    let limits = |path: &str| Amounts::read(quota.pointer(path));
+    limits("/spec/hard") != limits("/status/hard")
 }
 
 fn gives_back(kind: &Kind, delta: &Delta) -> bool {

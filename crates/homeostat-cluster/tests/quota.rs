@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use homeostat::kube;
-use homeostat::kube::api::{DeleteParams, PostParams};
+use homeostat::kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use homeostat_testing::{World, object, on_world};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota};
 use serde_json::{Value, json};
@@ -75,5 +75,22 @@ fn a_changed_quota_is_counted_anew() {
         let patch = json!({"spec": {"hard": {"pods": "2", "count/secrets": "3"}}});
         world.patch::<ResourceQuota>("q", patch).await;
         until_used(world, "count/secrets", "0").await;
+    });
+}
+
+#[test]
+fn a_status_that_somebody_else_wrote_is_put_right() {
+    on_world(async |world| {
+        quota(world, json!({"pods": "1"})).await;
+        until_used(world, "pods", "0").await;
+        let patch = Patch::Merge(json!({"status": {"hard": {"pods": "9"}}}));
+        let quotas = world.api::<ResourceQuota>();
+        quotas.patch_status("q", &PatchParams::default(), &patch).await.unwrap();
+        world
+            .until_one::<ResourceQuota>("q", "the limit that holds", |quota| {
+                let hard = quota.status.as_ref().and_then(|status| status.hard.as_ref());
+                hard.is_some_and(|hard| hard["pods"].0 == "1")
+            })
+            .await;
     });
 }

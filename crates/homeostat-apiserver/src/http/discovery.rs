@@ -44,7 +44,12 @@ pub(crate) fn respond(
             });
         }
         Route::Swagger => {
-            // Only as JSON: who reads nothing but protobuf must not be given something else.
+            if negotiate::wants_swagger_message(request.headers()) {
+                let mut response = open_api(shared.documents().swagger_message(), request);
+                let media = HeaderValue::from_static(negotiate::SWAGGER_MESSAGE);
+                response.headers_mut().insert(CONTENT_TYPE, media);
+                return Ok(response);
+            }
             negotiate::accepted(request.headers())?;
             return Ok(open_api(shared.documents().swagger(), request));
         }

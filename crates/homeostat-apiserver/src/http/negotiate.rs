@@ -79,6 +79,21 @@ fn clause(clause: &str) -> Option<Accepted> {
     Some(Accepted { encoding, form })
 }
 
+/// The v2 document as protobuf, which kubectl reads in no other form.
+pub(crate) const SWAGGER_MESSAGE: &str =
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// The same under the name that it was first given; clients still ask for it.
+const SWAGGER_MESSAGE_OF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// Whether the client would rather have the v2 document as protobuf than as JSON.
+pub(crate) fn wants_swagger_message(headers: &HeaderMap) -> bool {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let mut types = header.split(',').map(|clause| clause.split(';').next().unwrap_or("").trim());
+    let known = [SWAGGER_MESSAGE, SWAGGER_MESSAGE_OF_OLD, "application/json", "*/*"];
+    let first = types.find(|media| known.contains(media));
+    first.is_some_and(|media| media == SWAGGER_MESSAGE || media == SWAGGER_MESSAGE_OF_OLD)
+}
+
 /// The media type of a request's body, without parameters; JSON when none is given.
 pub(crate) fn content_type(headers: &HeaderMap) -> &str {
     let header = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");

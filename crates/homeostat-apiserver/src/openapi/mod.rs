@@ -6,6 +6,7 @@
 
 mod custom;
 mod operations;
+mod protobuf;
 mod swagger;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 pub use custom::custom_document;
-use swagger::Swagger;
+use swagger::{Members, Swagger};
 
 macro_rules! row {
     ($path:literal, $file:literal) => {
@@ -55,7 +56,7 @@ const BUILTIN: &[(&str, &[u8])] = &[
 /// One document as it is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The JSON text, compressed with gzip.
+    /// The text (or the message), compressed with gzip.
     pub gzip: Bytes,
     /// Changes whenever the document does; goes into its URL and its etag.
     pub hash: String,
@@ -73,13 +74,13 @@ impl Document {
     /// Compresses a document, for instance one of [`custom_document`].
     #[must_use]
     pub fn render(document: &Value) -> Self {
-        Self::compress(&document.to_string())
+        Self::compress(document.to_string().as_bytes())
     }
 
-    fn compress(text: &str) -> Self {
+    fn compress(content: &[u8]) -> Self {
         let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::fast());
         // Writing to memory does not fail.
-        let _ = encoder.write_all(text.as_bytes());
+        let _ = encoder.write_all(content);
         Self::new(encoder.finish().unwrap_or_default().into())
     }
 
@@ -102,6 +103,7 @@ pub struct Documents {
     by_path: BTreeMap<String, Document>,
     /// Everything as v2, made when somebody asks for it.
     swagger: OnceLock<Document>,
+    swagger_message: OnceLock<Document>,
 }
 
 impl Documents {
@@ -113,7 +115,7 @@ impl Documents {
             let document = |(path, gzip): &(&str, &'static [u8])| {
                 ((*path).to_owned(), Document::new(Bytes::from_static(gzip)))
             };
-            Self { by_path: BUILTIN.iter().map(document).collect(), swagger: OnceLock::new() }
+            Self { by_path: BUILTIN.iter().map(document).collect(), ..Self::default() }
         })
     }
 
@@ -121,28 +123,41 @@ impl Documents {
     pub fn insert(&mut self, path: impl Into<String>, document: Document) {
         self.by_path.insert(path.into(), document);
         self.swagger = OnceLock::new();
+        self.swagger_message = OnceLock::new();
     }
 
-    /// `/openapi/v2`: all documents in one.
+    /// `/openapi/v2`: all documents in one, as JSON.
     pub fn swagger(&self) -> &Document {
-        /// The large part, which never changes.
-        static SHARED: OnceLock<(Swagger, (String, String))> = OnceLock::new();
         self.swagger.get_or_init(|| {
-            let (builtin, members) = SHARED.get_or_init(|| {
-                let mut all = Swagger::default();
-                Self::builtin().by_path.values().for_each(|document| all.add(&document.parse()));
-                let members = all.members(None);
-                (all, members)
-            });
-            let mut custom = Swagger::default();
-            for (path, document) in &self.by_path {
-                if Self::builtin().document(path) != Some(document) {
-                    custom.add(&document.parse());
-                }
-            }
-            let own = custom.members(Some(builtin));
-            Document::compress(&swagger::document(&[members, &own]))
+            Document::compress(swagger::text(&[Self::shared(), &self.custom()]).as_bytes())
         })
+    }
+
+    /// The same as protobuf.
+    pub fn swagger_message(&self) -> &Document {
+        self.swagger_message.get_or_init(|| {
+            Document::compress(&swagger::message(&[Self::shared(), &self.custom()]))
+        })
+    }
+
+    /// What the built-in kinds give to the v2 document: the large part, which never changes.
+    fn shared() -> &'static Members {
+        static SHARED: OnceLock<Members> = OnceLock::new();
+        SHARED.get_or_init(|| {
+            let mut all = Swagger::default();
+            Self::builtin().by_path.values().for_each(|document| all.add(&document.parse()));
+            all.members(None)
+        })
+    }
+
+    fn custom(&self) -> Members {
+        let mut custom = Swagger::default();
+        for (path, document) in &self.by_path {
+            if Self::builtin().document(path) != Some(document) {
+                custom.add(&document.parse());
+            }
+        }
+        custom.members(Some(Self::shared()))
     }
 
     /// The document of a path without its leading slash; `None` when there is none.

@@ -2,9 +2,12 @@
 //!
 //! It says nothing that the v3 documents do not say; what v2 cannot say is left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
+
+use super::protobuf;
 
 /// The paths and types of some v3 documents, in the words of v2.
 #[derive(Debug, Clone, Default)]
@@ -26,31 +29,51 @@ impl Swagger {
         }
     }
 
-    /// The members of `paths` and of `definitions`, as text without the braces, leaving out what
-    /// `known` has.
-    pub(super) fn members(&self, known: Option<&Self>) -> (String, String) {
-        let text = |all: &BTreeMap<String, Value>, known: Option<&BTreeMap<String, Value>>| {
-            let new = all.iter().filter(|(name, _)| known.is_none_or(|k| !k.contains_key(*name)));
-            let members: Vec<String> =
-                new.map(|(name, value)| format!("{}:{value}", json!(name))).collect();
-            members.join(",")
+    /// Both forms, leaving out what `known` has.
+    pub(super) fn members(self, known: Option<&Members>) -> Members {
+        let new = |name: &String, of: fn(&Members) -> &BTreeSet<String>| {
+            known.is_none_or(|known| !of(known).contains(name))
         };
-        let paths = text(&self.paths, known.map(|known| &known.paths));
-        (paths, text(&self.definitions, known.map(|known| &known.definitions)))
+        let mut members = Members::default();
+        for (name, item) in self.paths {
+            if new(&name, |known| &known.path_names) {
+                push_member(&mut members.paths, &name, &item);
+                members.path_entries.extend(protobuf::path(&name, &item));
+                members.path_names.insert(name);
+            }
+        }
+        for (name, schema) in self.definitions {
+            if new(&name, |known| &known.definition_names) {
+                push_member(&mut members.definitions, &name, &schema);
+                members.definition_entries.extend(protobuf::definition(&name, &schema));
+                members.definition_names.insert(name);
+            }
+        }
+        members
     }
 }
 
-/// The whole document.
-pub(super) fn document(members: &[&(String, String)]) -> String {
-    let join = |part: fn(&(String, String)) -> &String| -> String {
-        let parts: Vec<&str> = members
-            .iter()
-            .map(|both| part(both).as_str())
-            .filter(|text| !text.is_empty())
-            .collect();
-        parts.join(",")
-    };
-    let head = json!({
+/// Paths and types as they go into both forms of the document.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    path_names: BTreeSet<String>,
+    definition_names: BTreeSet<String>,
+    /// JSON, without the braces.
+    paths: String,
+    definitions: String,
+    path_entries: Vec<u8>,
+    definition_entries: Vec<u8>,
+}
+
+fn push_member(text: &mut String, name: &str, value: &Value) {
+    if !text.is_empty() {
+        text.push(',');
+    }
+    let _ = write!(text, "{}:{value}", json!(name));
+}
+
+fn head() -> Value {
+    json!({
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "v1.36.4"},
         "securityDefinitions": {"BearerToken": {
@@ -59,13 +82,28 @@ pub(super) fn document(members: &[&(String, String)]) -> String {
         }},
         "security": [{"BearerToken": []}],
     })
-    .to_string();
+}
+
+/// The whole document as JSON.
+pub(super) fn text(all: &[&Members]) -> String {
+    let join = |part: fn(&Members) -> &String| -> String {
+        let parts = all.iter().map(|members| part(members).as_str());
+        parts.filter(|text| !text.is_empty()).collect::<Vec<&str>>().join(",")
+    };
     format!(
         "{},\"paths\":{{{}}},\"definitions\":{{{}}}}}",
-        head.trim_end_matches('}'),
-        join(|both| &both.0),
-        join(|both| &both.1)
+        head().to_string().trim_end_matches('}'),
+        join(|members| &members.paths),
+        join(|members| &members.definitions)
     )
+}
+
+/// The whole document as protobuf.
+pub(super) fn message(all: &[&Members]) -> Vec<u8> {
+    let paths: Vec<&[u8]> = all.iter().map(|members| members.path_entries.as_slice()).collect();
+    let types: Vec<&[u8]> =
+        all.iter().map(|members| members.definition_entries.as_slice()).collect();
+    protobuf::document(&head(), &paths, &types)
 }
 
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
