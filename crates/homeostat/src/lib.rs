@@ -28,7 +28,7 @@
 //! reads the clock or randomness except through [`Env`], and never polls.
 
 pub mod cache;
-mod client;
+pub mod client;
 pub mod condition;
 pub mod context;
 pub mod controller;

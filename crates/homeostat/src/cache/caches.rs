@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use homeostat_env::Env;
 use serde_json::Value;
 
+use super::group::Group;
 use super::informer::{Handle, Informer};
+use crate::key::Key;
 use crate::kind::Kind;
 use crate::watch::driver::Source;
 
@@ -18,12 +20,39 @@ pub struct Scope {
     pub namespace: Option<String>,
     /// Only those that match this label selector.
     pub labels: Option<String>,
+    /// Only those that match this field selector; servers know few fields.
+    pub fields: Option<String>,
+    /// Only the metadata of each, to be read as [`kube::core::PartialObjectMeta`]; off by default.
+    pub metadata_only: bool,
 }
 
 impl Scope {
     /// The objects of one namespace.
     pub fn namespace(namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), labels: None }
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// One object alone. A watch on it needs the permission for that name only.
+    #[must_use]
+    pub fn object(key: &Key) -> Self {
+        let namespace = key.namespace.as_deref().map(str::to_owned);
+        let fields = Some(format!("metadata.name={}", key.name));
+        Self { namespace, fields, ..Self::default() }
+    }
+
+    /// Only those of them that match this label selector.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Only their metadata: what they are called, whose they are, how they are labelled. Such a
+    /// cache is small, and its watch carries little.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
     }
 }
 
@@ -118,6 +147,8 @@ impl Caches {
             kind: id.0.clone(),
             namespace: id.1.namespace.clone(),
             labels: id.1.labels.clone(),
+            fields: id.1.fields.clone(),
+            metadata_only: id.1.metadata_only,
             keep_managed_fields: self.shared.keep_managed_fields,
             transform: self.shared.transforms.get(&id.0).cloned(),
         };
@@ -125,6 +156,12 @@ impl Caches {
             Arc::new(Handle::new(self.shared.client.clone(), self.shared.env.clone(), source));
         informers.insert(id, Arc::downgrade(&handle));
         Informer::of(handle)
+    }
+
+    /// Several informers of a kind that are read as one; it follows nothing yet.
+    #[must_use]
+    pub fn group(&self, kind: Kind) -> Group {
+        Group::new(self.clone(), kind)
     }
 
     /// All informers that somebody holds, ordered by kind and scope.

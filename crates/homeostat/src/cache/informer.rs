@@ -180,6 +180,10 @@ impl Informer {
         self.read(|store| store.revision().map(str::to_owned))
     }
 
+    pub(super) fn write<R>(&self, change: impl FnOnce(&mut Store) -> R) -> R {
+        change(&mut self.handle.core.store.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(super) fn read<R>(&self, look: impl FnOnce(&Store) -> R) -> R {
         look(&self.handle.core.store.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -32,7 +32,9 @@
 
 mod caches;
 mod entry;
+mod group;
 mod header;
+mod index;
 mod informer;
 mod intern;
 mod reads;
@@ -50,6 +52,7 @@ mod waits;
 pub use caches::{Caches, Scope, Transform};
 pub use entry::Entry;
 pub(crate) use entry::Form;
+pub use group::Group;
 pub use header::{Header, Labels, Owner};
 pub use informer::{Informer, SourceState};
 pub(crate) use intern::Interner;

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use kube::core::{Selector, SelectorExt};
 
-use super::{Entry, Informer, Store};
-use crate::error::Result;
+use super::{Entry, Informer, Store, index};
+use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::View;
 
@@ -49,6 +49,33 @@ impl Informer {
     #[must_use]
     pub fn owned_by<K: View>(&self, uid: &str) -> Vec<Arc<K>> {
         self.typed_all(self.by_owner(uid))
+    }
+
+    /// Keeps an index by the field at `path`, such as `spec.nodeName`; lists on the way are followed
+    /// into every element (`spec.volumes.secret.secretName`). The path is its name.
+    pub fn index_field(&self, path: &str) {
+        self.write(|store| store.add_index(path, index::field(path)));
+    }
+
+    /// Keeps an index by whatever values `extract` finds. It must depend on the object alone; of two
+    /// of one name the first counts.
+    pub fn index(
+        &self,
+        name: &str,
+        extract: impl Fn(&Entry) -> Vec<String> + Send + Sync + 'static,
+    ) {
+        self.write(|store| store.add_index(name, Arc::new(extract)));
+    }
+
+    /// The objects that an index has under `value`, untyped, in key order.
+    ///
+    /// # Errors
+    /// A terminal [`crate::Error`] when there is no index of that name.
+    pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Entry>>> {
+        let found = self.read(|store| store.by_index(name, value));
+        found.ok_or_else(|| {
+            Error::terminal(format!("{} has no index {name}; declare it first", self.kind()))
+        })
     }
 
     /// The object of that key, untyped.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Entry;
+use super::index::{Extract, Index};
 use super::revision;
 use crate::key::Key;
 use crate::trigger::EventKind;
@@ -51,6 +52,7 @@ pub struct Store {
     entries: BTreeMap<Key, Arc<Entry>>,
     /// One flat set: most owners have few dependents, and a set for each would cost more than they.
     by_owner: BTreeSet<(Arc<str>, Key)>,
+    indexes: BTreeMap<String, Index>,
     /// Keys seen by the list in progress; what is not among them at its end is gone.
     listing: Option<BTreeSet<Key>>,
     /// Whether the list in progress may replace newer versions: a new history has begun.
@@ -179,6 +181,21 @@ impl Store {
         ours.filter_map(|(_, key)| self.entries.get(key))
     }
 
+    /// Keeps an index of that name from now on, unless there is one.
+    pub(super) fn add_index(&mut self, name: &str, extract: Extract) {
+        if !self.indexes.contains_key(name) {
+            let mut index = Index::new(extract);
+            self.entries.values().for_each(|entry| index.insert(entry));
+            self.indexes.insert(name.to_owned(), index);
+        }
+    }
+
+    /// The objects that an index has under `value`, in key order; `None` without that index.
+    pub(super) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Entry>>> {
+        let keys = self.indexes.get(name)?.find(value);
+        Some(keys.filter_map(|key| self.entries.get(key)).cloned().collect())
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -206,6 +223,7 @@ impl Store {
         for owner in &*entry.header.owners {
             self.by_owner.insert((Arc::clone(&owner.uid), key.clone()));
         }
+        self.indexes.values_mut().for_each(|index| index.insert(entry));
         self.entries.insert(key, Arc::clone(entry));
     }
 
@@ -214,6 +232,7 @@ impl Store {
         for owner in &*entry.header.owners {
             self.by_owner.remove(&(Arc::clone(&owner.uid), key.clone()));
         }
+        self.indexes.values_mut().for_each(|index| index.remove(&entry));
         Some(entry)
     }
 }

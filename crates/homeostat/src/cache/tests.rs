@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::{
@@ -244,6 +246,99 @@ async fn typed_reads_get_list_and_select() {
     assert_eq!(informer.list::<ConfigMap>(Some("default")).len(), 2, "the misfit is left out");
     let web = selector::parse("app in (web)").unwrap();
     assert_eq!(informer.select::<ConfigMap>(None, &web).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_finds_objects_by_a_field_and_follows_every_change() {
+    let on = |name: &str, revision, node: &str| {
+        let mut object = object(name, revision);
+        object["spec"] = json!({ "nodeName": node });
+        object
+    };
+    let lines = [
+        event("MODIFIED", &on("b", 11, "two")),
+        event("DELETED", &on("c", 12, "one")),
+        event("ADDED", &on("d", 13, "one")),
+    ];
+    let items = [on("a", 1, "one"), on("b", 2, "one"), on("c", 3, "one")];
+    let informer = informer([streamed(&items, 10, &lines, End::Open)]);
+    informer.index_field("spec.nodeName");
+    informer.start();
+    informer.wait_for_revision("13", LIMIT).await.unwrap();
+    informer.index("revision", |entry| vec![entry.header.resource_version.clone()]);
+    let names = |name: &str, value: &str| -> Vec<String> {
+        let found = informer.by_index(name, value).unwrap();
+        found.iter().map(|entry| entry.header.key.name.to_string()).collect()
+    };
+    assert_eq!(names("spec.nodeName", "one"), ["a", "d"]);
+    assert_eq!(names("spec.nodeName", "two"), ["b"]);
+    assert_eq!(names("revision", "13"), ["d"], "a late index knows what is there");
+    assert!(informer.by_index("other", "x").unwrap_err().is_terminal());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_known_only_at_run_time_is_read_as_a_dynamic_object() {
+    let mut widget = object("a", 1);
+    widget["spec"] = json!({ "size": 3 });
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let script = Script::new(&env, [streamed(&[widget], 10, &[], End::Open)]);
+    let kind = Kind::new("example.com", "v1", "Widget", "widgets", true);
+    let informer = Caches::new(script.client(), env).informer(kind, Scope::default());
+    informer.start();
+    informer.wait_for_sync().await;
+    let widget = informer.get::<DynamicObject>(&Key::namespaced("default", "a")).unwrap().unwrap();
+    assert_eq!(widget.types.as_ref().unwrap().api_version, "example.com/v1");
+    assert_eq!(widget.data["spec"]["size"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_is_followed_by_name_and_metadata_alone_on_request() {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let script = Script::new(&env, [streamed(&[object("a", 1)], 10, &[], End::Open)]);
+    let scope = Scope::object(&Key::namespaced("default", "a")).metadata_only();
+    let informer = Caches::new(script.client(), env).informer(kind(), scope);
+    informer.start();
+    informer.wait_for_sync().await;
+    let asked = &script.asked()[0];
+    assert_eq!(asked.get("fieldSelector"), Some("metadata.name=a"));
+    assert_eq!(asked.accept, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    let key = Key::namespaced("default", "a");
+    let meta = informer.get::<PartialObjectMeta<ConfigMap>>(&key).unwrap().unwrap();
+    assert_eq!(meta.metadata.name.as_deref(), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_follows_what_it_is_told_to_and_tells_what_it_leaves() {
+    let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
+    let script = Script::new(
+        &env,
+        [
+            streamed(&[object("a", 1)], 10, &[], End::Open),
+            streamed(&[object("b", 2)], 10, &[], End::Open),
+            streamed(&[object("c", 3)], 10, &[], End::Open),
+        ],
+    );
+    let group = Caches::new(script.client(), env).group(kind());
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&told);
+    group.on_event(move |delta| {
+        log.lock().unwrap().push(format!("{} {}", delta.change, delta.key().name));
+    });
+    let only = |name: &str| Scope::object(&Key::namespaced("default", name));
+    let names = || -> Vec<String> {
+        group.entries().iter().map(|entry| entry.header.key.name.to_string()).collect()
+    };
+    group.follow([only("a")]);
+    assert!(group.wait_for_sync().await);
+    group.follow([only("a"), only("b")]);
+    assert!(group.wait_for_sync().await);
+    assert_eq!(names(), ["a", "b"]);
+    group.follow([only("b"), only("c")]);
+    assert!(group.wait_for_sync().await);
+    assert_eq!(names(), ["b", "c"]);
+    assert_eq!(*told.lock().unwrap(), ["added a", "added b", "deleted a", "added c"]);
+    assert!(group.get::<ConfigMap>(&Key::namespaced("default", "a")).unwrap().is_none());
+    assert_eq!(script.asked().len(), 3, "what stays is not asked for again");
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,6 +39,15 @@ struct OwnStep {
 }
 
 impl Memory {
+    /// Whether there is nothing to remember; most keys are so most of the time.
+    fn is_blank(&self) -> bool {
+        let Self { pending, applied, undecodable, terminal, conflicts, failures, own_step } = self;
+        pending.is_empty()
+            && applied.is_empty()
+            && (undecodable.is_none() && terminal.is_none() && own_step.is_none())
+            && (*conflicts, *failures) == (0, 0)
+    }
+
     /// The runtime is about to change the primary at resourceVersion `from`.
     pub(crate) fn begin_own_step(&mut self, from: String) {
         self.own_step = Some(OwnStep { from, to: None, held: None });
@@ -91,7 +100,15 @@ impl Memories {
     /// Works on the memory of `key`, which is empty at first.
     pub(crate) fn with<R>(&self, key: &Key, work: impl FnOnce(&mut Memory) -> R) -> R {
         let memory = lock(&self.0).entry(key.clone()).or_default().clone();
-        work(&mut lock(&memory))
+        let result = work(&mut lock(&memory));
+        if lock(&memory).is_blank() {
+            let mut all = lock(&self.0);
+            // Held by the map and by us alone: nobody else is about to write to it.
+            if Arc::strong_count(&memory) == 2 && lock(&memory).is_blank() {
+                all.remove(key);
+            }
+        }
+        result
     }
 
     /// Forgets `key`.
@@ -139,6 +156,15 @@ mod tests {
         assert_eq!(ours.filter_own_step("1", "3", Trigger::Timer), Some(Trigger::Timer));
         assert_eq!(memory(Some("2"), Some("2")).1, None);
         assert_eq!(memory(Some("2"), Some("3")).1, Some(Trigger::Timer));
+    }
+
+    #[test]
+    fn a_key_without_anything_to_remember_takes_no_memory() {
+        let (memories, key) = (Memories::default(), Key::cluster("a"));
+        memories.with(&key, |memory| memory.failures = 1);
+        assert_eq!(memories.with(&key, |memory| memory.failures), 1);
+        memories.with(&key, |memory| memory.failures = 0);
+        assert!(lock(&memories.0).is_empty());
     }
 
     #[test]

@@ -101,8 +101,10 @@ impl<K: Object> Launch for Controller<K> {
 
         let labelled = labels.as_ref().map(|_| kind.clone());
         let labelled = labelled.filter(|kind| related.iter().all(|other| other.kind != *kind));
-        let primaries =
-            world.caches.informer(kind.clone(), Scope { namespace: namespace.clone(), labels });
+        let primaries = world.caches.informer(
+            kind.clone(),
+            Scope { namespace: namespace.clone(), labels, ..Scope::default() },
+        );
         primaries.on_event(source::primary(
             kind.clone(),
             queue.clone(),
@@ -114,7 +116,7 @@ impl<K: Object> Launch for Controller<K> {
         let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
         let mut workers = JoinSet::new();
         for Related { kind: other, role, filter } in related {
-            let scope = Scope { namespace: namespace.clone(), labels: None };
+            let scope = Scope { namespace: namespace.clone(), ..Scope::default() };
             let informer = world.caches.informer(other.clone(), scope);
             by_kind.insert(other.clone(), informer.clone());
             informers.push(informer.clone());

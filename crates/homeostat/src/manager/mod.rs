@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::Env;
 use crate::cache::Caches;
+use crate::client;
 use crate::controller::{Controller, Launch};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -76,8 +77,19 @@ impl Manager {
         Self::from_config(config.map_err(Error::transient)?)
     }
 
+    /// A manager for the context of that name in `$KUBECONFIG` or `~/.kube/config`.
+    ///
+    /// # Errors
+    /// When there is no such context, or it names no usable cluster.
+    pub async fn from_context(name: &str) -> Result<Self> {
+        let options = KubeConfigOptions { context: Some(name.to_owned()), ..Default::default() };
+        let config = kube::Config::from_kubeconfig(&options).await;
+        Self::from_config(config.map_err(Error::transient)?)
+    }
+
     fn from_config(config: kube::Config) -> Result<Self> {
-        Ok(Self::new(kube::Client::try_from(config)?, Env::system()))
+        let env = Env::system();
+        Ok(Self::new(client::connect(config, env.clone())?, env))
     }
 
     /// A manager on that client and environment.

@@ -44,6 +44,7 @@ pub struct Metrics {
     active: Gauges,
     hot_loops: Counters<1>,
     requests: Counters<2>,
+    request_times: Histograms,
     pub(crate) workers: Gauges,
     pub(crate) queue: QueueMetrics,
     pub(crate) webhook: WebhookMetrics,
@@ -57,6 +58,7 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
+        let request_times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
         let metrics = Self {
             registry: Arc::default(),
             reconciles: Family::default(),
@@ -65,6 +67,7 @@ impl Default for Metrics {
             panics: Family::default(),
             timeouts: Family::default(),
             times,
+            request_times,
             active: Family::default(),
             hot_loops: Family::default(),
             requests: Family::default(),
@@ -120,6 +123,11 @@ impl Metrics {
             "rest_client_requests",
             "Requests of reconciles by method and answer",
             self.requests.clone(),
+        );
+        all.register(
+            "rest_client_request_duration_seconds",
+            "How long requests of reconciles took, with what was sent again",
+            self.request_times.clone(),
         );
         self.queue.register(all);
         self.webhook.register(all);
@@ -196,7 +204,15 @@ impl Metrics {
     }
 
     /// A request was answered with `code`, or not at all.
-    pub(crate) fn request(&self, method: &http::Method, code: Option<http::StatusCode>) {
+    pub(crate) fn request(
+        &self,
+        method: &http::Method,
+        code: Option<http::StatusCode>,
+        took: Duration,
+    ) {
+        self.request_times
+            .get_or_create(&[("verb", method.to_string())])
+            .observe(took.as_secs_f64());
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.as_u16().to_string());
         self.requests.get_or_create(&[("method", method.to_string()), ("code", code)]).inc();
     }

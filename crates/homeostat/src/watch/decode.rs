@@ -126,7 +126,8 @@ pub(super) fn refusal(code: u16, body: &[u8]) -> Refusal {
 fn status(scan: &Scan<'_>) -> Refusal {
     let text = |name| scan.fields.text(name).ok().flatten().unwrap_or_default().into_owned();
     let code = scan.fields.read("code").ok().flatten().unwrap_or_default();
-    Refusal { code, reason: text("reason"), message: text("message") }
+    let details = scan.fields.read("details").ok().flatten().unwrap_or_default();
+    Refusal { code, reason: text("reason"), message: text("message"), details }
 }
 
 fn bookmark(scan: &Scan<'_>) -> Result<Input<Entry>, serde_json::Error> {

@@ -22,6 +22,8 @@ pub(crate) struct Source {
     pub(crate) kind: Kind,
     pub(crate) namespace: Option<String>,
     pub(crate) labels: Option<String>,
+    pub(crate) fields: Option<String>,
+    pub(crate) metadata_only: bool,
     pub(crate) keep_managed_fields: bool,
     pub(crate) transform: Option<Transform>,
 }
@@ -94,6 +96,17 @@ impl Source {
         answer.unwrap_or_else(|error| Answer::Broken(words(&*error)))
     }
 
+    /// How the answer shall look.
+    fn accept(&self, request: &Request) -> &'static str {
+        match (self.metadata_only, request) {
+            (false, _) => "application/json",
+            (true, Request::Page { .. }) => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+            }
+            (true, _) => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        }
+    }
+
     async fn try_send(
         &self,
         client: &kube::Client,
@@ -101,9 +114,9 @@ impl Source {
         reader: &mut Reader,
     ) -> Result<Answer, Box<dyn std::error::Error + Send + Sync>> {
         let path = self.kind.path(self.namespace.as_deref());
-        let query = request.query(self.labels.as_deref());
+        let query = request.query(self.labels.as_deref(), self.fields.as_deref());
         let sent = http::Request::get(format!("{path}?{query}"))
-            .header(http::header::ACCEPT, "application/json")
+            .header(http::header::ACCEPT, self.accept(request))
             // Compressed watch events come as one gzip member each, which few decoders follow.
             .header(http::header::ACCEPT_ENCODING, "identity")
             .body(Body::empty())?;

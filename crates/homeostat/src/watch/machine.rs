@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use super::protocol::{Change, Input, Next, Step};
-use super::request::Request;
+use super::request::{Refusal, Request};
 use crate::cache::revision;
 use crate::queue::Backoff;
 
@@ -153,7 +153,7 @@ impl Machine {
                 }
                 let busy = refusal.is_too_many_requests();
                 let then = if busy { State::ToWatch } else { State::ToList };
-                self.pause(then, refusal.to_string(), dice)
+                self.pause_as_told(then, &refusal, dice)
             }
             (State::Watching { opened: true, .. }, Input::Closed | Input::Silent) => {
                 self.pause(State::ToWatch, "the watch ended without a word".to_owned(), dice)
@@ -163,7 +163,7 @@ impl Machine {
             }
             (_, Input::Refused(refusal)) => {
                 self.consistent = true;
-                self.pause(State::ToList, refusal.to_string(), dice)
+                self.pause_as_told(State::ToList, &refusal, dice)
             }
             (_, Input::Broken(why)) => self.pause(State::ToList, why, dice),
             (_, Input::Closed | Input::Silent) => {
@@ -232,6 +232,15 @@ impl Machine {
         self.failures = self.failures.saturating_add(1);
         self.state = then;
         Step { changes: vec![Change::Pending(why)], next: Next::Wait(delay) }
+    }
+
+    /// Waits at least as long as the server asks for.
+    fn pause_as_told<O>(&mut self, then: State, refusal: &Refusal, dice: f64) -> Step<O> {
+        let mut step = self.pause(then, refusal.to_string(), dice);
+        if let Next::Wait(delay) = &mut step.next {
+            *delay = (*delay).max(refusal.retry_after());
+        }
+        step
     }
 
     fn without_streaming<O>(&mut self, dice: f64) -> Step<O> {

@@ -16,4 +16,4 @@ mod tests;
 
 pub use machine::Machine;
 pub use protocol::{Change, Input, Next, Step};
-pub use request::{Refusal, Request};
+pub use request::{Details, Refusal, Request};

@@ -34,12 +34,15 @@ pub enum Request {
 }
 
 impl Request {
-    /// The query string, with the label selector of the source.
+    /// The query string, with the label and field selectors of the source.
     #[must_use]
-    pub fn query(&self, labels: Option<&str>) -> String {
+    pub fn query(&self, labels: Option<&str>, fields: Option<&str>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(labels) = labels {
             query.append_pair("labelSelector", labels);
+        }
+        if let Some(fields) = fields {
+            query.append_pair("fieldSelector", fields);
         }
         match self {
             Self::StreamingList { since, limit } => {
@@ -87,6 +90,16 @@ pub struct Refusal {
     pub reason: String,
     /// The reason in a sentence.
     pub message: String,
+    /// More about it.
+    pub details: Details,
+}
+
+/// The details of a refusal that matter here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Details {
+    /// How many seconds to wait before asking again; 0 when the server does not say.
+    pub retry_after_seconds: u32,
 }
 
 impl Refusal {
@@ -100,6 +113,12 @@ impl Refusal {
     #[must_use]
     pub fn is_not_understood(&self) -> bool {
         matches!(self.code, 400 | 405 | 406 | 415 | 422)
+    }
+
+    /// How long the server wants to be left alone; zero when it does not say.
+    #[must_use]
+    pub fn retry_after(&self) -> Duration {
+        Duration::from_secs(self.details.retry_after_seconds.into())
     }
 
     /// The server is busy.

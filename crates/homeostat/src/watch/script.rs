@@ -33,6 +33,7 @@ pub(crate) enum Answer {
 pub(crate) struct Asked {
     pub(crate) at: u64,
     pub(crate) query: BTreeMap<String, String>,
+    pub(crate) accept: String,
 }
 
 impl Asked {
@@ -70,8 +71,10 @@ impl Script {
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let query = request.uri().query().unwrap_or_default();
             let query = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+            let accept = request.headers().get("accept").and_then(|it| it.to_str().ok());
+            let accept = accept.unwrap_or_default().to_owned();
             let at = u64::try_from((script.env.instant() - start).as_millis()).unwrap();
-            script.asked.lock().unwrap().push(Asked { at, query });
+            script.asked.lock().unwrap().push(Asked { at, query, accept });
             let answer = script.answers.lock().unwrap().pop_front();
             async move {
                 match answer {

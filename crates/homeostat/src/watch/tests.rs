@@ -255,6 +255,15 @@ async fn failures_wait_from_under_a_second_to_half_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_busy_server_is_left_alone_for_as_long_as_it_says() {
+    let busy = json!({ "code": 429, "message": "later", "details": { "retryAfterSeconds": 90 } });
+    let followed =
+        Followed::new([Answer::Json(429, busy), streamed(&[object("a", 1)], 10, &[], End::Open)]);
+    assert!(followed.informer.wait_for_sync().await);
+    assert_eq!(followed.script.asked()[1].at, 90_000);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_permission_or_kind_is_a_pending_source_that_says_so() {
     for (code, hint) in [(403, "the verbs list and watch"), (404, "CustomResourceDefinition")] {
         let followed = Followed::new([

@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 async fn follow(cluster: &Cluster, labels: Option<&str>) -> (Caches, Informer) {
     let caches = Caches::new(cluster.client.clone(), cluster.env.clone());
     let namespace = Some(cluster.namespace.clone());
-    let scope = Scope { namespace, labels: labels.map(str::to_owned) };
+    let scope = Scope { namespace, labels: labels.map(str::to_owned), ..Scope::default() };
     let informer = caches.informer(Kind::of::<ConfigMap>(), scope);
     informer.start();
     let synced = cluster.env.timeout(LIMIT, informer.wait_for_sync()).await;

@@ -1,0 +1,148 @@
+//! Several informers of one kind read as one, while the set of them changes: the namespaces that an
+//! operator is told to look after, the Secrets that its objects name.
+//!
+//! A group never reads more than it was told to follow, so permissions for those objects suffice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::store::Delta;
+use super::{Caches, Entry, Informer, Scope};
+use crate::error::Result;
+use crate::key::Key;
+use crate::kind::{Kind, View};
+use crate::trigger::EventKind;
+
+type Handler = Arc<dyn Fn(&Delta) + Send + Sync>;
+
+/// Objects of one kind from scopes that may change at any time; clones are handles on the same
+/// group. Scopes are told apart, so two that overlap tell of an object twice.
+#[derive(Clone)]
+pub struct Group {
+    caches: Caches,
+    kind: Kind,
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    members: BTreeMap<Scope, Member>,
+    handlers: Vec<Handler>,
+}
+
+struct Member {
+    informer: Informer,
+    told: Arc<Mutex<Told>>,
+}
+
+/// What the handlers know of one member; `None` once it has left.
+type Told = Option<BTreeMap<Key, Arc<Entry>>>;
+
+impl Group {
+    pub(super) fn new(caches: Caches, kind: Kind) -> Self {
+        Self { caches, kind, inner: Arc::default() }
+    }
+
+    /// Follows these scopes from now on. New ones are started; whatever was only in scopes that are
+    /// no longer among them is told as deleted and can no longer be read.
+    pub fn follow(&self, scopes: impl IntoIterator<Item = Scope>) {
+        let wanted: BTreeSet<Scope> = scopes.into_iter().collect();
+        let mut inner = self.lock();
+        let handlers = inner.handlers.clone();
+        let left: Vec<Scope> =
+            inner.members.keys().filter(|scope| !wanted.contains(scope)).cloned().collect();
+        for member in left.iter().filter_map(|scope| inner.members.remove(scope)) {
+            // From here on the member's own events say nothing any more.
+            for entry in lock(&member.told).take().into_iter().flat_map(BTreeMap::into_values) {
+                let change = EventKind::Deleted;
+                let gone = Delta { change, old: Some(entry), new: None, initial: false };
+                handlers.iter().for_each(|handler| handler(&gone));
+            }
+        }
+        for scope in wanted {
+            inner
+                .members
+                .entry(scope)
+                .or_insert_with_key(|scope| self.member(scope.clone(), &handlers));
+        }
+    }
+
+    fn member(&self, scope: Scope, handlers: &[Handler]) -> Member {
+        let informer = self.caches.informer(self.kind.clone(), scope);
+        let told = Arc::new(Mutex::new(Some(BTreeMap::new())));
+        let (known, handlers) = (Arc::clone(&told), handlers.to_vec());
+        informer.on_event(move |delta| {
+            let mut known = lock(&known);
+            let Some(known) = &mut *known else { return };
+            match &delta.new {
+                Some(new) => known.insert(delta.key().clone(), Arc::clone(new)),
+                None => known.remove(delta.key()),
+            };
+            handlers.iter().for_each(|handler| handler(delta));
+        });
+        informer.start();
+        Member { informer, told }
+    }
+
+    /// Calls `handler` for every change in the scopes followed from the next [`Self::follow`] on;
+    /// to be called before it. It must be quick, and must not change the group.
+    pub fn on_event(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) {
+        self.lock().handlers.push(Arc::new(handler));
+    }
+
+    /// The object of that key as type `K`; `None` when no scope has it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Decode`] when the object does not fit the type.
+    pub fn get<K: View>(&self, key: &Key) -> Result<Option<Arc<K>>> {
+        for informer in self.informers() {
+            if let Some(found) = informer.get(key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All objects, untyped, in key order.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        let entries = self.informers().into_iter().flat_map(|informer| informer.entries());
+        let by_key: BTreeMap<Key, Arc<Entry>> =
+            entries.map(|entry| (entry.header.key.clone(), entry)).collect();
+        by_key.into_values().collect()
+    }
+
+    /// The informers of the scopes that are followed now.
+    #[must_use]
+    pub fn informers(&self) -> Vec<Informer> {
+        self.lock().members.values().map(|member| member.informer.clone()).collect()
+    }
+
+    /// Waits until every scope that is followed now is in sync; `false` when one was stopped.
+    pub async fn wait_for_sync(&self) -> bool {
+        for informer in self.informers() {
+            if !informer.wait_for_sync().await {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        lock(&self.inner)
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("kind", &format_args!("{}", self.kind))
+            .field("informers", &self.informers())
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

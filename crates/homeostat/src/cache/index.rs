@@ -1,0 +1,109 @@
+//! Finding objects by the values of a field: kept beside the objects, changed with them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::Entry;
+use super::scan::Fields;
+use crate::key::Key;
+
+/// Which values an object is found by.
+pub(crate) type Extract = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
+
+/// One index: a flat set of values and the keys that have them.
+pub(super) struct Index {
+    extract: Extract,
+    found: BTreeSet<(Arc<str>, Key)>,
+}
+
+impl Index {
+    pub(super) fn new(extract: Extract) -> Self {
+        Self { extract, found: BTreeSet::new() }
+    }
+
+    pub(super) fn insert(&mut self, entry: &Entry) {
+        for value in (self.extract)(entry) {
+            self.found.insert((Arc::from(value), entry.header.key.clone()));
+        }
+    }
+
+    pub(super) fn remove(&mut self, entry: &Entry) {
+        for value in (self.extract)(entry) {
+            self.found.remove(&(Arc::from(value), entry.header.key.clone()));
+        }
+    }
+
+    /// The keys that have `value`, in order.
+    pub(super) fn find(&self, value: &str) -> impl Iterator<Item = &Key> + use<'_> {
+        let value: Arc<str> = Arc::from(value);
+        let first = (Arc::clone(&value), Key::cluster(""));
+        let same = self.found.range(first..).take_while(move |(other, _)| *other == value);
+        same.map(|(_, key)| key)
+    }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("found", &self.found.len()).finish_non_exhaustive()
+    }
+}
+
+/// The values at a path such as `spec.nodeName`; lists on the way are followed into every element.
+pub(super) fn field(path: &str) -> Extract {
+    let path: Vec<String> =
+        path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect();
+    Arc::new(move |entry| {
+        let mut found = Vec::new();
+        collect(entry.json(), &path, &mut found);
+        found.sort_unstable();
+        found.dedup();
+        found
+    })
+}
+
+fn collect(json: &str, path: &[String], found: &mut Vec<String>) {
+    if json.starts_with('[') {
+        let elements: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+        return elements.iter().for_each(|element| collect(element.get(), path, found));
+    }
+    if let Some((step, rest)) = path.split_first() {
+        let fields: Fields<'_> = serde_json::from_str(json).unwrap_or_default();
+        if let Some(value) = fields.get(step) {
+            collect(value, rest, found);
+        }
+        return;
+    }
+    match json.as_bytes().first() {
+        Some(b'"') => found.extend(serde_json::from_str::<String>(json)),
+        Some(b'{') | None => {}
+        Some(_) => found.push(json.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_through_objects_and_lists_to_plain_values() {
+        let object = json!({
+            "spec": { "nodeName": "n\"1", "ports": [{ "port": 80 }, { "port": 443 }, {}] },
+            "on": true, "none": null,
+        })
+        .to_string();
+        let values = |path: &str| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let mut found = Vec::new();
+            collect(&object, &path, &mut found);
+            found
+        };
+        assert_eq!(values("spec.nodeName"), ["n\"1"]);
+        assert_eq!(values("spec.ports.port"), ["80", "443"]);
+        assert_eq!(values("on"), ["true"]);
+        assert!(values("none").is_empty() && values("spec").is_empty() && values("a.b").is_empty());
+    }
+}

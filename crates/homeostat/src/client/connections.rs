@@ -1,0 +1,105 @@
+//! As many connections as the traffic needs: a server takes a limited number of requests at once on
+//! one HTTP/2 connection, and a watch takes one of them for as long as it lives.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::Body;
+
+/// How many requests share a connection at most; servers allow 100 and more.
+const MOST: usize = 64;
+/// How often the other end of a connection in use is asked whether it is there, and how long it may
+/// take to say so.
+const PING: Duration = Duration::from_secs(30);
+const PONG: Duration = Duration::from_secs(15);
+
+/// Which versions of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Any,
+    One,
+}
+
+type Pool = Client<HttpsConnector<HttpConnector>, Body>;
+/// Held once more for every answer under way.
+type Token = Arc<()>;
+
+/// A growing set of connections; clones share it.
+#[derive(Clone)]
+pub(super) struct Connections {
+    connector: HttpsConnector<HttpConnector>,
+    protocol: Protocol,
+    pools: Arc<Mutex<Vec<(Pool, Token)>>>,
+}
+
+impl Connections {
+    pub(super) fn new(connector: HttpsConnector<HttpConnector>, protocol: Protocol) -> Self {
+        Self { connector, protocol, pools: Arc::default() }
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Counted>, Error> {
+        let (pool, token) = self.pick();
+        let answer = pool.request(request).await?;
+        Ok(answer.map(|body| Counted { body, _token: token }))
+    }
+
+    /// The first connection with room, or another one.
+    fn pick(&self) -> (Pool, Token) {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = |token: &Token| Arc::strong_count(token) <= MOST;
+        if let Some((pool, token)) = pools.iter().find(|(_, token)| room(token)) {
+            return (pool.clone(), Arc::clone(token));
+        }
+        let new = (self.pool(), Arc::new(()));
+        pools.push(new.clone());
+        new
+    }
+
+    fn pool(&self) -> Pool {
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
+        if self.protocol == Protocol::Any {
+            builder
+                .http2_adaptive_window(true)
+                .http2_keep_alive_interval(PING)
+                .http2_keep_alive_timeout(PONG);
+        }
+        builder.build(self.connector.clone())
+    }
+}
+
+/// The body of an answer; its connection has room again when it is dropped.
+pub(super) struct Counted {
+    body: Incoming,
+    _token: Token,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,108 @@
+//! The way to the API: connections ([`connect`]), and the client that reconciles use.
+//!
+//! Every request of a reconcile has a time limit, is sent again where that is safe, and is counted;
+//! a write passes only while this process leads. That client is a layer around the manager's, so
+//! that what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too.
+//! Watches do not come through here.
+
+mod connections;
+mod retry;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+use std::time::Duration;
+
+use http::Method;
+use kube::client::Body;
+
+use crate::Env;
+use crate::error::{BoxError, Error};
+use crate::lease::Fence;
+use crate::metrics::Metrics;
+
+use retry::Fate;
+pub use transport::connect;
+
+/// A client whose requests must be answered (to the end of the header) within `limit`, and whose
+/// writes stop at a closed `fence`.
+pub(crate) fn guarded(
+    client: kube::Client,
+    env: Env,
+    limit: Duration,
+    fence: Fence,
+    metrics: Metrics,
+) -> kube::Client {
+    let namespace = client.default_namespace().to_owned();
+    let guard = Guard { client, env, limit, fence, metrics };
+    let service = tower::service_fn(move |request| {
+        let guard = guard.clone();
+        async move { guard.send(request).await }
+    });
+    kube::Client::new(service, namespace)
+}
+
+#[derive(Clone)]
+struct Guard {
+    client: kube::Client,
+    env: Env,
+    limit: Duration,
+    fence: Fence,
+    metrics: Metrics,
+}
+
+impl Guard {
+    async fn send(&self, request: http::Request<Body>) -> Result<http::Response<Body>, BoxError> {
+        let (method, begin) = (request.method().clone(), self.env.instant());
+        let answer = self.env.timeout(self.limit, self.send_until_told(request)).await;
+        let answer = answer.unwrap_or_else(|_| Err(BoxError::from(Error::NoAnswer(self.limit))));
+        let took = self.env.instant().saturating_duration_since(begin);
+        if let Err(error) = &answer
+            && matches!(error.downcast_ref(), Some(Error::NotLeader))
+        {
+            return answer;
+        }
+        self.metrics.request(&method, answer.as_ref().ok().map(http::Response::status), took);
+        answer
+    }
+
+    /// Sends a request, again where [`retry`] says so and there is time for it.
+    async fn send_until_told(
+        &self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Body>, BoxError> {
+        let deadline = self.env.instant() + self.limit;
+        let (parts, mut body) = request.into_parts();
+        let mut sent = 0;
+        loop {
+            if !retry::is_read(&parts.method) && !self.fence.is_open() {
+                return Err(BoxError::from(Error::NotLeader));
+            }
+            let copy = body.try_clone();
+            let answer = self.client.send(http::Request::from_parts(parts.clone(), body)).await;
+            sent += 1;
+            let delay = self.delay(&parts.method, sent, &answer);
+            let (Some(copy), Some(delay)) = (copy, delay) else {
+                return answer.map_err(BoxError::from);
+            };
+            if self.env.instant() + delay >= deadline {
+                return answer.map_err(BoxError::from);
+            }
+            tracing::debug!(method = %parts.method, uri = %parts.uri, ?delay, "sent again soon");
+            self.env.sleep(delay).await;
+            body = copy;
+        }
+    }
+
+    fn delay(
+        &self,
+        method: &Method,
+        sent: u32,
+        answer: &Result<http::Response<Body>, kube::Error>,
+    ) -> Option<Duration> {
+        let fate = Fate::of(answer);
+        // The dice are thrown only for what is repeated: a run without trouble stays as it was.
+        retry::again(method, sent, fate, 0.0)?;
+        retry::again(method, sent, fate, self.env.random_unit())
+    }
+}

@@ -1,0 +1,221 @@
+//! What the client promises, on a scripted service (virtual time) and on sockets of this host.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use http::{Request, Response, StatusCode, Version};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use jiff::Timestamp;
+use kube::client::Body;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use super::{connect, guarded};
+use crate::error::BoxError;
+use crate::lease::Fence;
+use crate::{Env, Metrics};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What the scripted server does with a request: an answer, or none.
+type Reply = Option<(u16, Option<&'static str>)>;
+
+/// Sends one request by `method` to a server that replies so; returns the status at the end and
+/// the milliseconds at which the server was asked.
+async fn asked(method: &str, replies: &[Reply]) -> (Option<u16>, Vec<u128>) {
+    let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+    let (begin, clock) = (env.instant(), env.clone());
+    let log = Arc::<Mutex<Vec<u128>>>::default();
+    let (told, replies) = (Arc::clone(&log), replies.to_vec());
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let mut told = told.lock().unwrap();
+        let reply = replies.get(told.len()).copied();
+        told.push((clock.instant() - begin).as_millis());
+        async move {
+            let (code, after) = match reply {
+                None => std::future::pending().await,
+                Some(None) => return Err(BoxError::from("the connection is gone")),
+                Some(Some(reply)) => reply,
+            };
+            let mut answer = Response::builder().status(code);
+            if let Some(after) = after {
+                answer = answer.header("retry-after", after);
+            }
+            Ok(answer.body(Full::new(Bytes::from("{}"))).unwrap())
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let client = guarded(client, env.clone(), LIMIT, Fence::open(env), Metrics::default());
+    let request = Request::builder().method(method).uri("/api/v1/pods").body(Body::from(vec![1]));
+    let answer = client.send(request.unwrap()).await;
+    let times = log.lock().unwrap().clone();
+    (answer.ok().map(|answer| answer.status().as_u16()), times)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_answer_is_lost_is_not_sent_again() {
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        let (status, times) = asked(method, &[None, Some((200, None))]).await;
+        assert_eq!((status, times.len()), (None, 1), "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_is_sent_again_until_it_is_answered() {
+    let (status, times) = asked("GET", &[None, Some((503, None)), Some((200, None))]).await;
+    assert_eq!((status, times.len()), (Some(200), 3));
+    assert!((50..=101).contains(&times[1]), "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let (status, times) = asked("POST", &[Some((429, Some("7"))), Some((201, None))]).await;
+    assert_eq!((status, times), (Some(201), vec![0, 7000]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_beyond_the_limit_of_the_request_is_not_begun() {
+    let (status, times) = asked("GET", &[Some((429, Some("60")))]).await;
+    assert_eq!((status, times), (Some(429), vec![0]));
+}
+
+/// A server with TLS that offers these versions of HTTP and remembers what it was asked.
+struct Listening {
+    config: kube::Config,
+    /// The connection's number, the version and the path of each request.
+    requests: Arc<Mutex<Vec<(usize, Version, String)>>>,
+}
+
+impl Listening {
+    async fn on(protocols: &[&str]) -> Self {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let mut tls = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let mut config = kube::Config::new(url.parse().unwrap());
+        config.root_cert = Some(vec![made.cert.der().to_vec()]);
+        let requests = Arc::default();
+        tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(tls)), Arc::clone(&requests)));
+        Self { config, requests }
+    }
+
+    fn client(&self) -> kube::Client {
+        connect(self.config.clone(), Env::system()).unwrap()
+    }
+
+    /// On how many connections requests of that path came.
+    fn connections(&self, path: &str) -> usize {
+        let requests = self.requests.lock().unwrap();
+        let mut numbers: Vec<_> = requests
+            .iter()
+            .filter(|(_, _, asked)| asked == path)
+            .map(|(number, ..)| number)
+            .collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    }
+}
+
+type Log = Arc<Mutex<Vec<(usize, Version, String)>>>;
+
+async fn serve(listener: TcpListener, tls: TlsAcceptor, log: Log) {
+    for number in 0.. {
+        let (stream, _) = listener.accept().await.unwrap();
+        let (tls, log) = (tls.clone(), Arc::clone(&log));
+        tokio::spawn(async move {
+            let stream = TokioIo::new(tls.accept(stream).await.unwrap());
+            let answer = service_fn(move |request: Request<hyper::body::Incoming>| {
+                let path = request.uri().path().to_owned();
+                log.lock().unwrap().push((number, request.version(), path));
+                let endless = request.uri().query().is_some_and(|query| query.contains("watch"));
+                async move {
+                    let body = if endless {
+                        StreamBody::new(futures::stream::pending()).boxed()
+                    } else {
+                        Full::new(Bytes::from("{}")).boxed()
+                    };
+                    Ok::<_, Infallible>(Response::new(body))
+                }
+            });
+            let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(stream, answer).await;
+        });
+    }
+}
+
+async fn get(client: &kube::Client, uri: &str) -> Response<Body> {
+    let request = Request::get(uri).body(Body::empty()).unwrap();
+    let answer = client.send(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    answer
+}
+
+#[tokio::test]
+async fn requests_share_a_connection_and_watches_have_their_own() {
+    let server = Listening::on(&["h2", "http/1.1"]).await;
+    let client = server.client();
+    let watch = get(&client, "/watched?watch=true").await;
+    get(&client, "/first").await;
+    join_all((0..20).map(|_| get(&client, "/asked"))).await;
+    assert_eq!((server.connections("/watched"), server.connections("/asked")), (1, 1));
+    let requests = server.requests.lock().unwrap().clone();
+    assert!(requests.iter().all(|(_, version, _)| *version == Version::HTTP_2));
+    let number =
+        |path| requests.iter().find(|(_, _, asked)| asked == path).map(|(number, ..)| *number);
+    assert_ne!(number("/watched"), number("/asked"));
+    drop(watch);
+}
+
+#[tokio::test]
+async fn more_watches_than_a_connection_takes_get_more_connections() {
+    let server = Listening::on(&["h2"]).await;
+    let client = server.client();
+    let mut watches = Vec::new();
+    for _ in 0..150 {
+        watches.push(get(&client, "/watched?watch=1").await);
+    }
+    assert_eq!(server.connections("/watched"), 3);
+}
+
+#[tokio::test]
+async fn a_server_without_http2_is_spoken_to_in_the_older_way() {
+    let server = Listening::on(&["http/1.1"]).await;
+    get(&server.client(), "/asked").await;
+    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn what_becomes_another_protocol_goes_over_the_older_http() {
+    let server = Listening::on(&["h2", "http/1.1"]).await;
+    let request = Request::get("/exec").header("upgrade", "websocket").body(Body::empty()).unwrap();
+    server.client().send(request).await.unwrap();
+    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_says_nothing_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = connect(kube::Config::new(url.parse().unwrap()), Env::system()).unwrap();
+    let request = Request::get("/asked").body(Body::empty()).unwrap();
+    let answer = tokio::spawn(async move { client.send(request).await });
+    let silent = listener.accept().await.unwrap();
+    // From here on nothing can happen but the end of a wait.
+    tokio::time::pause();
+    let error = answer.await.unwrap().unwrap_err();
+    assert!(format!("{error:?}").contains("did not answer within 60s"), "{error:?}");
+    drop(silent);
+}

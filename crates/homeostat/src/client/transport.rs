@@ -1,0 +1,110 @@
+//! Connections to a real cluster: HTTP/2 where the server knows it, HTTP/1.1 where not, watches
+//! apart from the rest, a limit on every wait.
+
+use std::time::Duration;
+
+use http::{Request, Response, header};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use kube::client::{Body, ConfigExt};
+use tower::{BoxError, ServiceBuilder};
+
+use super::connections::{Connections, Counted, Protocol};
+use crate::Env;
+use crate::error::{Error, Result};
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long the server may take to begin its answer; requests of reconciles have shorter limits.
+const ANSWER: Duration = Duration::from_secs(60);
+/// How often a silent connection is asked by the system whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// A client for the cluster that `config` names; nothing is connected yet.
+///
+/// Requests share HTTP/2 connections (HTTP/1.1 where the server knows nothing else), watches have
+/// connections of their own, so that neither waits for the other. A connection must come about
+/// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed.
+/// Nothing is sent twice by this client itself: requests of reconciles are, where that is safe.
+/// Through a proxy, `kube`'s own client is used.
+///
+/// # Errors
+/// When the certificates or credentials of `config` cannot be used.
+pub fn connect(config: kube::Config, env: Env) -> Result<kube::Client> {
+    if config.proxy_url.is_some() {
+        return Ok(kube::Client::try_from(config)?);
+    }
+    let namespace = config.default_namespace.clone();
+    let http_only = connector(&config, Protocol::One)?;
+    let any = connector(&config, Protocol::Any)?;
+    let roads = Roads {
+        env,
+        requests: Connections::new(any.clone(), Protocol::Any),
+        watches: Connections::new(any, Protocol::Any),
+        upgrades: Connections::new(http_only, Protocol::One),
+    };
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .service(tower::service_fn(move |request| {
+            let roads = roads.clone();
+            async move { roads.send(request).await }
+        }));
+    Ok(kube::Client::new(service, namespace))
+}
+
+/// The connections by what they are for.
+#[derive(Clone)]
+struct Roads {
+    env: Env,
+    requests: Connections,
+    watches: Connections,
+    /// What becomes another protocol (exec, port-forward) cannot do so within HTTP/2.
+    upgrades: Connections,
+}
+
+impl Roads {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Counted>, BoxError> {
+        let road = if request.headers().contains_key(header::UPGRADE) {
+            &self.upgrades
+        } else if is_endless(request.uri()) {
+            &self.watches
+        } else {
+            &self.requests
+        };
+        match self.env.timeout(ANSWER, road.send(request)).await {
+            Ok(answer) => answer.map_err(BoxError::from),
+            Err(_) => Err(BoxError::from(Error::NoAnswer(ANSWER))),
+        }
+    }
+}
+
+/// Whether the answer has no end of its own: a watch, or a log that is followed.
+fn is_endless(uri: &http::Uri) -> bool {
+    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    query.into_iter().any(|(name, value)| {
+        matches!(&*name, "watch" | "follow") && matches!(&*value, "true" | "1")
+    })
+}
+
+fn connector(config: &kube::Config, protocol: Protocol) -> Result<HttpsConnector<HttpConnector>> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_connect_timeout(Some(CONNECT));
+    http.set_keepalive(Some(KEEPALIVE));
+    let tls = config.rustls_client_config()?;
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let builder = match &config.tls_server_name {
+        Some(name) => {
+            let name = name.clone().try_into().map_err(Error::terminal)?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+        None => builder,
+    };
+    Ok(match protocol {
+        Protocol::Any => builder.enable_all_versions().wrap_connector(http),
+        Protocol::One => builder.enable_http1().wrap_connector(http),
+    })
+}
