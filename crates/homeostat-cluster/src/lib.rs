@@ -21,6 +21,7 @@ mod nodelifecycle;
 mod pod;
 mod quota;
 mod replicaset;
+mod revise;
 mod scheduler;
 mod selector;
 mod serviceaccount;

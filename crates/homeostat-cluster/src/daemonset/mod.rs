@@ -10,16 +10,17 @@ mod retry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, EventType, Key, Outcome, Result};
+use homeostat::{Context, Controller, EventType, Outcome, Result};
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use self::plan::{Observed, Plan};
 use self::retry::Retry;
-use crate::history::{Revisions, Step, Versioned};
+use crate::history::{Revisions, Versioned};
+use crate::revise::{Revised, revise};
 use crate::selector::Interest;
-use crate::{claim, pod, write};
+use crate::{claim, pod, revise, write};
 
 /// The controller.
 pub(crate) fn controller() -> Controller<DaemonSet> {
@@ -87,31 +88,19 @@ async fn pods_of(set: &DaemonSet, ctx: &Context<DaemonSet>) -> Result<Vec<Arc<Po
     claim::claim(set, ctx, &spec.selector, |_: &Pod| true).await
 }
 
-/// The history, with the revision of the current template made or moved to its head; `None` when
-/// a hash collision was counted and the reconcile has to start over.
+/// The history, with the revision of the current template at its head; `None` when a hash
+/// collision was counted and the reconcile has to start over.
 async fn revisions(set: &DaemonSet, ctx: &Context<DaemonSet>) -> Result<Option<Revisions>> {
-    let mut revisions = Revisions::sort(ctx.owned::<ControllerRevision>().await?, set);
-    match revisions.step(set) {
-        Step::Keep => {}
-        Step::Move { name, number } => {
-            let key = Key { name: name.into(), ..ctx.key().clone() };
-            revisions.set_update(ctx.merge_patch(&key, &json!({ "revision": number })).await?);
-        }
-        Step::Create(desired) => {
-            let data = desired.data.clone();
-            match ctx.create(*desired).await {
-                Ok(created) if created.data == data => revisions.set_update(created),
-                Ok(_) | Err(Error::NotOurs { .. }) => {
-                    let mut status = set.status.clone().unwrap_or_default();
-                    status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-                    write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
-            }
+    let revisions = revise::history(set, ctx).await?;
+    match revise(set, ctx, revisions).await? {
+        Revised::Current(revisions) => Ok(Some(revisions)),
+        Revised::Collided => {
+            let mut status = set.status.clone().unwrap_or_default();
+            status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+            write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
+            Ok(None)
         }
     }
-    Ok(Some(revisions))
 }
 
 async fn carry_out(

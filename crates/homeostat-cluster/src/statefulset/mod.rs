@@ -10,14 +10,15 @@ mod revision;
 use std::sync::Arc;
 
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, EventType, Key, Outcome, Result};
+use homeostat::{Context, Controller, EventType, Outcome, Result};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetStatus};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use serde_json::{Map, json};
+use serde_json::Map;
 
-use crate::history::{Revisions, Step};
+use crate::history::Revisions;
+use crate::revise::{Revised, revise};
 use crate::selector::Interest;
-use crate::{claim, pod, write};
+use crate::{claim, pod, revise, write};
 
 use self::plan::{Action, Observed};
 
@@ -82,36 +83,22 @@ async fn pods_of(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Vec<Ar
     Ok(pods)
 }
 
-/// The history, with the revision of the current template made or moved to its head; `None` when
-/// a hash collision was counted and the reconcile has to start over.
+/// The history, with the revision of the current template at its head; `None` when a hash
+/// collision was counted and the reconcile has to start over.
 async fn revisions(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Option<Revisions>> {
-    let owned = ctx.owned::<ControllerRevision>().await?;
-    let mut revisions = Revisions::sort(owned, set);
+    let revisions = revise::history(set, ctx).await?;
     if set.metadata.deletion_timestamp.is_some() {
         return Ok(Some(revisions));
     }
-    match revisions.step(set) {
-        Step::Keep => {}
-        Step::Move { name, number } => {
-            let key = Key { name: name.into(), ..ctx.key().clone() };
-            let moved = ctx.merge_patch(&key, &json!({ "revision": number })).await?;
-            revisions.set_update(moved);
-        }
-        Step::Create(desired) => {
-            let data = desired.data.clone();
-            match ctx.create(*desired).await {
-                Ok(created) if created.data == data => revisions.set_update(created),
-                Ok(_) | Err(Error::NotOurs { .. }) => {
-                    let mut status = set.status.clone().unwrap_or_default();
-                    status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-                    write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
-                    return Ok(None);
-                }
-                Err(error) => return Err(error),
-            }
+    match revise(set, ctx, revisions).await? {
+        Revised::Current(revisions) => Ok(Some(revisions)),
+        Revised::Collided => {
+            let mut status = set.status.clone().unwrap_or_default();
+            status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+            write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
+            Ok(None)
         }
     }
-    Ok(Some(revisions))
 }
 
 async fn carry_out(
