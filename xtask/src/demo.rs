@@ -2,12 +2,10 @@
 //!
 //! It builds the dev profile: half the wait, and the tests use the same build.
 
-use std::process::Command;
-
 use anyhow::{Result, ensure};
 
 use crate::postgres;
-use crate::workspace::{root, run};
+use crate::workspace::{command, root, run};
 
 /// `cargo xtask demo`
 #[derive(clap::Args)]
@@ -28,7 +26,7 @@ impl Demo {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         run(&cargo, &["build", "--package", "homeostat-cli"])?;
         // cargo knows where the binary is; it also hands on the terminal and its signals.
-        let status = Command::new(cargo)
+        let status = command(cargo)
             .args(["run", "--quiet", "--package", "homeostat-cli", "--"])
             .args(arguments)
             .current_dir(root())

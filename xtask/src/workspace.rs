@@ -43,7 +43,7 @@ pub(crate) fn run_with(
 ) -> Result<()> {
     let shown = format!("{} {}", program.as_ref().display(), arguments.join(" "));
     println!("$ {shown}");
-    let status = Command::new(program)
+    let status = command(program)
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root())
@@ -53,10 +53,25 @@ pub(crate) fn run_with(
     Ok(())
 }
 
+/// A program that does not hear what `cargo run` tells this one about itself: build scripts that ask
+/// for it would take another cargo's build for a new one, and half the tree would be built again.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if told {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// The standard output of a command.
 pub(crate) fn output(program: &str, arguments: &[&str], folder: &Path) -> Result<String> {
     let shown = format!("{program} {}", arguments.join(" "));
-    let output = Command::new(program)
+    let output = command(program)
         .args(arguments)
         .current_dir(folder)
         .output()

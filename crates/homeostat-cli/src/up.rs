@@ -112,17 +112,17 @@ impl Up {
         let root_ca = access.ca_pem.clone();
         let tls = server.clone();
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
-        println!("ready {}", kubeconfig.path().display());
-        if self.demo {
-            demo::hint(kubeconfig.path());
-        }
-
         let parts = tokio::select! {
             biased;
             () = &mut interrupted => None,
             started = Parts::start(&server, &env, data.as_ref(), root_ca, &chosen) => Some(started?),
         };
         if let Some(parts) = parts {
+            // Not before: who reads this may use the operators' kinds at once.
+            println!("ready {}", kubeconfig.path().display());
+            if self.demo {
+                demo::hint(kubeconfig.path());
+            }
             let show = async {
                 if self.demo {
                     demo::apply(&parts.client, &env, &chosen)
@@ -145,16 +145,18 @@ impl Up {
     }
 }
 
-/// Resolves at the first SIGINT or SIGTERM.
+/// Resolves at the first SIGINT or SIGTERM, or when the terminal is closed.
 fn interruption() -> Result<BoxFuture<'static, ()>, Failure> {
     let failure = |error: std::io::Error| Failure::Start(error.into());
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failure)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failure)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failure)?;
     let first = async move {
         tokio::select! {
             biased;
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     };
     Ok(first.boxed())

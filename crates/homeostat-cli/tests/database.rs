@@ -17,7 +17,10 @@ fn logical(policy: &str) -> String {
 }
 
 fn with_database() -> (Up, String) {
-    let up = Up::start(&["--with", "database,logical-database"]);
+    with_database_in(Up::start(&["--with", "database,logical-database"]))
+}
+
+fn with_database_in(up: Up) -> (Up, String) {
     up.apply(DATABASE);
     up.kubectl(&["wait", "database/shop", "--for=condition=Ready", "--timeout=120s"]);
     let uri = up.secret("shop-credentials", "uri");
@@ -30,6 +33,14 @@ fn with_logical(policy: &str) -> (Up, String, String) {
     up.kubectl(&["wait", "logicaldatabase/orders", "--for=condition=Ready", "--timeout=60s"]);
     let role = up.secret("orders-credentials", "uri");
     (up, administrator, role)
+}
+
+#[test]
+fn a_database_takes_no_root() {
+    let (up, uri) = with_database_in(Up::start_as_ordinary_user(&["--with", "database"]));
+    assert_eq!(psql(&uri, "SELECT 1").as_deref(), Some("1"));
+    let id = up.kubectl(&["exec", "shop-0", "--", "id", "-u"]);
+    assert_ne!(id.trim(), "0", "PostgreSQL refuses to run as root");
 }
 
 #[test]

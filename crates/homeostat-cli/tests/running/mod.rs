@@ -7,16 +7,21 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Somebody without rights.
+const ORDINARY: u32 = 1000;
 
 /// Every kubectl at hand: those the test run was given, else the one on the `PATH`.
 pub(crate) fn kubectls() -> Vec<PathBuf> {
@@ -38,9 +43,30 @@ impl Up {
     /// Starts `homeostat up` and waits until it is ready.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        Self::launch(Command::new(env!("CARGO_BIN_EXE_homeostat")), folder, arguments)
+    }
+
+    /// The same as an ordinary user, also when root runs the test.
+    pub(crate) fn start_as_ordinary_user(arguments: &[&str]) -> Self {
+        if !geteuid().is_root() {
+            return Self::start(arguments);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        // Where the program is built, others may not look.
+        let program = folder.path().join("homeostat");
+        fs::copy(env!("CARGO_BIN_EXE_homeostat"), &program).unwrap();
+        for path in [folder.path(), &program] {
+            chown(path, Some(ORDINARY), Some(ORDINARY)).unwrap();
+        }
+        let mut command = Command::new(program);
+        command.uid(ORDINARY).gid(ORDINARY).env("HOME", folder.path());
+        Self::launch(command, folder, arguments)
+    }
+
+    fn launch(mut command: Command, folder: TempDir, arguments: &[&str]) -> Self {
         let file = folder.path().join("kubeconfig");
         let log = fs::File::create(folder.path().join("log")).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_homeostat"))
+        let mut child = command
             .args(["up", "--kubeconfig"])
             .arg(&file)
             .args(arguments)

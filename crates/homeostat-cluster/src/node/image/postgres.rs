@@ -35,7 +35,8 @@ pub(super) fn image(tag: &str) -> std::result::Result<Image, Missing> {
         env: vec![("PGDATA".into(), DATA.into()), ("PG_MAJOR".into(), major.to_string())],
         volumes: vec![DATA.into()],
         stop_signal: StopSignal::Interrupt,
-        rootless_user: Some(999),
+        // One that the host knows: `initdb` looks its user up.
+        rootless_user: host_user("postgres").map(|user| user.uid.as_raw()),
         notice,
         ..Image::default()
     })

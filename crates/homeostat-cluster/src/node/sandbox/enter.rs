@@ -15,6 +15,9 @@ use nix::unistd::{
 
 use super::{Entry, Program, Tier, exit_code, init, take_ports};
 
+/// The way in which an ordinary user runs a program as another one: it is called so.
+const CALLED: &str = "called";
+
 /// Exit code when the program could not be started, as shells have it.
 const NOT_STARTED: i32 = 126;
 
@@ -34,7 +37,7 @@ pub(super) fn main(args: &[String]) -> i32 {
 
 fn run(args: &[String]) -> Result<i32> {
     let file = args.first().ok_or_else(|| Error::other("no entry file named"))?;
-    let mut entry: Entry = serde_json::from_slice(&fs::read(file)?)?;
+    let entry: Entry = serde_json::from_slice(&fs::read(file)?)?;
     fs::remove_file(file)?;
     if entry.terminal {
         setsid()?;
@@ -43,9 +46,6 @@ fn run(args: &[String]) -> Result<i32> {
     }
     if entry.tier != Tier::Raw {
         join(&entry)?;
-    }
-    if entry.tier == Tier::User {
-        init::become_user(&mut entry.program)?;
     }
     // In the container's namespaces, where it takes no renouncing of rights. A host that does not
     // allow it was complained about when the container started.
@@ -69,7 +69,9 @@ fn bound(entry: &Entry) -> Command {
     let parent = if entry.tier == Tier::Raw { std::process::id() } else { 0 };
     let how = ["sandbox".into(), "bound".into(), parent.to_string()];
     let who = [id(program.user.take()), id(program.group.take())];
-    let argv = ["/proc/self/exe".into()].into_iter().chain(how).chain(who).chain(program.argv);
+    let way = if entry.tier == Tier::User { CALLED } else { "" };
+    let argv = ["/proc/self/exe".into()].into_iter().chain(how).chain(who);
+    let argv = argv.chain([way.into()]).chain(program.argv);
     program.argv = argv.collect();
     let mut command = init::command(&program);
     if !entry.terminal {
@@ -78,7 +80,7 @@ fn bound(entry: &Entry) -> Command {
     command
 }
 
-/// `sandbox bound PARENT USER GROUP PROGRAM ARG…`: becomes the program, which ends with its parent.
+/// `sandbox bound PARENT USER GROUP WAY PROGRAM ARG…`: becomes the program, which ends with its parent.
 pub(super) fn bound_main(args: &[String]) -> i32 {
     let error = become_program(args).err().unwrap_or_else(|| Error::other("nothing to run"));
     #[expect(clippy::print_stderr, reason = "standard error is the caller's terminal")]
@@ -89,11 +91,15 @@ pub(super) fn bound_main(args: &[String]) -> i32 {
 }
 
 fn become_program(args: &[String]) -> Result<()> {
-    let [parent, user, group, argv @ ..] = args else { return Ok(()) };
-    if let Ok(group) = group.parse() {
+    let [parent, user, group, way, argv @ ..] = args else { return Ok(()) };
+    let (user, group) = (user.parse().ok(), group.parse().ok());
+    if way == CALLED {
+        // Here and not in the parent, which is in no pid namespace where it could find itself.
+        init::become_user(user, group)?;
+    } else if let Some(group) = group {
         setgid(Gid::from_raw(group))?;
     }
-    if let Ok(user) = user.parse() {
+    if let Some(user) = user.filter(|_| way != CALLED) {
         if geteuid().is_root() {
             setgroups(&[])?;
         }

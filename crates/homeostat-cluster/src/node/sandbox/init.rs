@@ -82,7 +82,8 @@ fn start(spec: &Spec, input: Option<OwnedFd>) -> std::result::Result<Pid, (Strin
     );
     let mut program = spec.program.clone();
     if spec.tier == Tier::User {
-        become_user(&mut program).map_err(|error| (error.to_string(), false))?;
+        become_user(program.user.take(), program.group.take())
+            .map_err(|error| (error.to_string(), false))?;
     }
     let command = command_with(&program, spec.input, input);
     match command.and_then(|mut command| command.spawn()) {
@@ -92,11 +93,8 @@ fn start(spec: &Spec, input: Option<OwnedFd>) -> std::result::Result<Pid, (Strin
 }
 
 /// An ordinary user cannot change its id, but it can be called by another one in a namespace.
-pub(super) fn become_user(program: &mut Program) -> Result<()> {
-    let (Some(user), group) = (program.user.take(), program.group.take()) else { return Ok(()) };
-    if user == 0 {
-        return Ok(());
-    }
+pub(super) fn become_user(user: Option<u32>, group: Option<u32>) -> Result<()> {
+    let Some(user) = user.filter(|user| *user != 0) else { return Ok(()) };
     unshare(CloneFlags::CLONE_NEWUSER)?;
     map_ids(user, 0, group.unwrap_or(user), 0)
 }
