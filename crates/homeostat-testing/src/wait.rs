@@ -36,6 +36,9 @@ impl TestCluster {
         informer.on_event(move |_| notify.notify_one());
         informer.start();
         let wait = async {
+            // Before the first look: what changes between a look and the informer's own list would
+            // be nobody's event.
+            informer.wait_for_sync().await;
             loop {
                 let items = self.list::<T>("").await;
                 if done(&items) {
