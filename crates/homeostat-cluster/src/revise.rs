@@ -2,24 +2,18 @@
 
 use homeostat::{Context, Error, Key, Object, Result};
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::history::{Revisions, Step, Versioned};
+use crate::write;
 
-/// What became of the history.
-pub(crate) enum Revised {
-    /// The revision of the current template is its head.
-    Current(Revisions),
-    /// Another template has the same hash; the workload must count that and start over.
-    Collided,
-}
-
-/// Makes the revision of the current template, or moves it to the head of the history.
+/// The history, with the revision of the current template made or moved to its head; `None` when
+/// another template has the same hash: that was counted, and the reconcile has to start over.
 pub(crate) async fn revise<W: Versioned + Object>(
     workload: &W,
     ctx: &Context<W>,
     mut revisions: Revisions,
-) -> Result<Revised> {
+) -> Result<Option<Revisions>> {
     match revisions.step(workload) {
         Step::Keep => {}
         Step::Move { name, number } => {
@@ -30,12 +24,17 @@ pub(crate) async fn revise<W: Versioned + Object>(
             let data = desired.data.clone();
             match ctx.create(*desired).await {
                 Ok(created) if created.data == data => revisions.set_update(created),
-                Ok(_) | Err(Error::NotOurs { .. }) => return Ok(Revised::Collided),
+                Ok(_) | Err(Error::NotOurs { .. }) => {
+                    let collisions = workload.collisions().unwrap_or(0) + 1;
+                    let status = json!({ "collisionCount": collisions });
+                    write::status(ctx, workload, None::<&Value>, &status, Map::new()).await?;
+                    return Ok(None);
+                }
                 Err(error) => return Err(error),
             }
         }
     }
-    Ok(Revised::Current(revisions))
+    Ok(Some(revisions))
 }
 
 /// The revisions that the workload owns.

@@ -49,8 +49,7 @@ impl Call {
                 Ok(answer::value(201, &token, self.accepted.encoding))
             }
             ("finalize", &Method::PUT) => {
-                let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
-                let options = self.write_options(kind)?;
+                let options = self.write_options("UpdateOptions")?;
                 let body = decode::object(&self.headers, &self.body)?;
                 self.settle(&options.inquiry, || {
                     self.written(&self.registry.finalize(&self.target, &body, &options)?)

@@ -93,7 +93,10 @@ pub(crate) fn shape(
     let unknown =
         decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?;
     let messages = decode::strict_messages(&unknown, &duplicates);
-    let messages = order.map_or(messages.clone(), |order| order.sort(messages));
+    let messages = match order {
+        Some(order) => order.sort(messages),
+        None => messages,
+    };
     match validation {
         FieldValidation::Strict if !messages.is_empty() => {
             let words = format!("strict decoding error: {}", messages.join(", "));

@@ -18,7 +18,7 @@ use serde_json::Map;
 use self::plan::{Observed, Plan};
 use self::retry::Retry;
 use crate::history::{Revisions, Versioned};
-use crate::revise::{Revised, revise};
+use crate::revise::revise;
 use crate::selector::Interest;
 use crate::{claim, pod, revise, write};
 
@@ -92,15 +92,7 @@ async fn pods_of(set: &DaemonSet, ctx: &Context<DaemonSet>) -> Result<Vec<Arc<Po
 /// collision was counted and the reconcile has to start over.
 async fn revisions(set: &DaemonSet, ctx: &Context<DaemonSet>) -> Result<Option<Revisions>> {
     let revisions = revise::history(set, ctx).await?;
-    match revise(set, ctx, revisions).await? {
-        Revised::Current(revisions) => Ok(Some(revisions)),
-        Revised::Collided => {
-            let mut status = set.status.clone().unwrap_or_default();
-            status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-            write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
-            Ok(None)
-        }
-    }
+    revise(set, ctx, revisions).await
 }
 
 async fn carry_out(

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use serde_json::Map;
 
 use crate::history::Revisions;
-use crate::revise::{Revised, revise};
+use crate::revise::revise;
 use crate::selector::Interest;
 use crate::{claim, pod, revise, write};
 
@@ -90,15 +90,7 @@ async fn revisions(set: &StatefulSet, ctx: &Context<StatefulSet>) -> Result<Opti
     if set.metadata.deletion_timestamp.is_some() {
         return Ok(Some(revisions));
     }
-    match revise(set, ctx, revisions).await? {
-        Revised::Current(revisions) => Ok(Some(revisions)),
-        Revised::Collided => {
-            let mut status = set.status.clone().unwrap_or_default();
-            status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
-            write::status(ctx, set, set.status.as_ref(), &status, Map::new()).await?;
-            Ok(None)
-        }
-    }
+    revise(set, ctx, revisions).await
 }
 
 async fn carry_out(
