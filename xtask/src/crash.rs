@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace::run_with;
+use crate::workspace::{cargo, run_with};
 
 /// `cargo xtask crash`
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ pub(crate) struct Crash {
 
 impl Crash {
     pub(crate) fn run(&self) -> Result<()> {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let cargo = cargo();
         let test = ["test", "--package", "homeostat-apiserver", "--test", "crash"];
         let arguments: Vec<&str> = test.into_iter().chain(["--", "--nocapture"]).collect();
         let runs = self.runs.to_string();

@@ -2,10 +2,12 @@
 //!
 //! It builds the dev profile: half the wait, and the tests use the same build.
 
-use anyhow::{Result, ensure};
+use std::os::unix::process::CommandExt;
+
+use anyhow::{Context, Result};
 
 use crate::postgres;
-use crate::workspace::{command, root, run};
+use crate::workspace::{cargo, command, run, target};
 
 /// `cargo xtask demo`
 #[derive(clap::Args)]
@@ -23,15 +25,9 @@ impl Demo {
             arguments.extend(["--with", "at,webapp"]);
         }
         arguments.extend(self.arguments.iter().map(String::as_str));
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        run(&cargo, &["build", "--package", "homeostat-cli"])?;
-        // cargo knows where the binary is; it also hands on the terminal and its signals.
-        let status = command(cargo)
-            .args(["run", "--quiet", "--package", "homeostat-cli", "--"])
-            .args(arguments)
-            .current_dir(root())
-            .status()?;
-        ensure!(status.success() || status.code().is_none(), "homeostat up failed ({status})");
-        Ok(())
+        run(cargo(), &["build", "--package", "homeostat-cli"])?;
+        // In place of this process: whoever interrupts it waits until everything has ended.
+        let error = command(target()?.join("debug").join("homeostat")).args(arguments).exec();
+        Err(error).context("homeostat could not be started")
     }
 }

@@ -1,12 +1,14 @@
 //! `cargo xtask test`: every check and every test, in the order that fails fastest.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
 
 use crate::oracle::{self, Binaries, Oracle};
-use crate::workspace::{cache, find, run, run_with};
+use crate::workspace::{cache, cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
 
 /// `cargo xtask test`
@@ -33,11 +35,23 @@ const ON_BOTH: [&str; 8] = [
 impl Test {
     pub(crate) fn run(&self) -> Result<()> {
         let mut left_out = Vec::new();
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let ended = self.judge(&mut left_out);
+        if !left_out.is_empty() {
+            println!("\nNOT RUN:\n  - {}", left_out.join("\n  - "));
+        }
+        ended?;
+        let all = if left_out.is_empty() { "Everything" } else { "Everything else" };
+        println!("\n{all} ran and passed.");
+        Ok(())
+    }
+
+    /// Runs what can run and says what cannot.
+    fn judge(&self, left_out: &mut Vec<String>) -> Result<()> {
+        let cargo = cargo();
         if let Err(advice) = postgres::ensure() {
             left_out.push(format!("tests of the Database and LogicalDatabase operators: {advice}"));
         }
-        let judge = Judge::find(self.require_oracle, &mut left_out)?;
+        let mut judge = Judge::find(self.require_oracle, left_out)?;
 
         run(&cargo, &["fmt", "--all", "--check"])?;
         tidy::run()?;
@@ -76,11 +90,7 @@ impl Test {
                     .to_owned(),
             ),
         }
-        if left_out.is_empty() {
-            println!("\nEverything ran and passed.");
-        } else {
-            println!("\nWhat ran passed. NOT RUN:\n  - {}", left_out.join("\n  - "));
-        }
+        judge.content = true;
         Ok(())
     }
 }
@@ -91,6 +101,8 @@ struct Judge {
     /// The real controllers and the conformance suite.
     programs: Option<Binaries>,
     kubectls: Vec<PathBuf>,
+    /// Nothing failed, so nobody wants to read the oracle's logs.
+    content: bool,
 }
 
 impl Judge {
@@ -98,7 +110,9 @@ impl Judge {
         let installed = find("kubectl");
         let (oracle, built) = match oracle::binaries() {
             Ok(binaries) => {
-                let folder = cache()?.join("oracle").join(format!("test-{}", std::process::id()));
+                let folder = cache()?.join("oracle");
+                forget_earlier_runs(&folder);
+                let folder = folder.join(format!("test-{}", std::process::id()));
                 (Some(Oracle::start(&folder)?), Some(binaries.kubectl()))
             }
             Err(error) if required => return Err(error).context("the oracle is required"),
@@ -117,7 +131,7 @@ impl Judge {
                 "everything driven through kubectl: install kubectl, or Go to build one".to_owned(),
             );
         }
-        Ok(Self { oracle, programs, kubectls })
+        Ok(Self { oracle, programs, kubectls, content: false })
     }
 
     /// Runs tests that may ask for the judges.
@@ -139,9 +153,23 @@ impl Drop for Judge {
         if let Some(oracle) = self.oracle.take() {
             let folder = oracle.kubeconfig.parent().map(PathBuf::from);
             drop(oracle);
-            if let Some(folder) = folder {
-                let _ = std::fs::remove_dir_all(folder);
+            match folder {
+                Some(folder) if self.content => drop(std::fs::remove_dir_all(folder)),
+                Some(folder) => println!("kube-apiserver's logs are in {}", folder.display()),
+                None => {}
             }
+        }
+    }
+}
+
+/// Removes what failed and killed runs have left: the last failure is the one to look at.
+fn forget_earlier_runs(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process =
+            name.to_str().and_then(|name| name.strip_prefix("test-")?.parse::<i32>().ok());
+        if process.is_some_and(|process| kill(Pid::from_raw(process), None).is_err()) {
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }

@@ -33,6 +33,16 @@ pub(crate) enum Failure {
         source: std::io::Error,
     },
 
+    #[error("{} is the kubeconfig of a cluster that is running", path.display())]
+    #[diagnostic(help("name another file with --kubeconfig FILE, or stop that cluster first"))]
+    KubeconfigTaken { path: PathBuf },
+
+    #[error("{} is there already, and homeostat did not write it", path.display())]
+    #[diagnostic(help(
+        "name a new file with --kubeconfig FILE: it is overwritten, and removed at the end"
+    ))]
+    KubeconfigOfAnother { path: PathBuf },
+
     #[error("there is no operator {name:?}")]
     #[diagnostic(help("choose from: {known}"))]
     UnknownOperator { name: String, known: String },
@@ -42,6 +52,10 @@ pub(crate) enum Failure {
     NoHome,
 
     #[error("the data directory cannot be used")]
+    #[diagnostic(help(
+        "name a directory that you may write, or a new one, with --data DIR; \
+         without --data everything is kept in memory"
+    ))]
     Data(#[source] homeostat_apiserver::store::StorageError),
 
     #[error("the addresses of this directory's Services, {}, are in use", range.trim())]

@@ -1,6 +1,7 @@
-//! The kubeconfig file: written for its owner only, removed at the end.
+//! The kubeconfig file: written for its owner only, locked while its cluster runs, removed at the
+//! end. Never takes the file of a running cluster, nor one that somebody else wrote.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -8,39 +9,37 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// A written kubeconfig; dropping it removes the file, which would name a server that is gone,
-/// unless another cluster has written its own there since.
+/// unless somebody has written to it since.
 #[derive(Debug)]
 pub(crate) struct Kubeconfig {
     path: PathBuf,
     text: String,
+    /// Tells others that the cluster it names is running; the system lets go however we end.
+    _lock: File,
 }
 
 impl Kubeconfig {
-    /// Where it goes unless told otherwise.
-    pub(crate) fn default_path() -> Result<PathBuf, Failure> {
-        let folder =
-            |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
-        Ok(config.ok_or(Failure::NoHome)?.join("homeostat").join("kubeconfig"))
+    /// Writes the file that was asked for, mode 0600.
+    pub(crate) fn write(path: &Path, text: &str) -> Result<Self, Failure> {
+        match found(path, text) {
+            Found::Nothing | Found::Left => put(path, text),
+            Found::Running => Err(Failure::KubeconfigTaken { path: path.to_owned() }),
+            Found::Another => Err(Failure::KubeconfigOfAnother { path: path.to_owned() }),
+        }
     }
 
-    /// Writes the file, mode 0600, replacing what is there.
-    pub(crate) fn write(path: &Path, text: &str) -> Result<Self, Failure> {
-        let failure = |source| Failure::Kubeconfig { path: path.to_owned(), source };
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(failure)?;
+    /// Writes the default file, or one beside it, named by the port, while another cluster runs
+    /// that has the default one.
+    pub(crate) fn write_default(text: &str, port: u16) -> Result<Self, Failure> {
+        Self::write_below(&folder()?, text, port)
+    }
+
+    fn write_below(folder: &Path, text: &str, port: u16) -> Result<Self, Failure> {
+        let usual = folder.join("kubeconfig");
+        match found(&usual, text) {
+            Found::Running => put(&folder.join(format!("kubeconfig-{port}")), text),
+            Found::Nothing | Found::Left | Found::Another => put(&usual, text),
         }
-        // A token must never be readable by others, not even for a moment: beside, then in place.
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}", std::process::id()));
-        let beside = PathBuf::from(beside);
-        let written = write_private(&beside, text).and_then(|()| fs::rename(&beside, path));
-        written.map_err(|source| {
-            let _ = fs::remove_file(&beside);
-            failure(source)
-        })?;
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Ok(Self { path, text: text.to_owned() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -56,35 +55,106 @@ impl Drop for Kubeconfig {
     }
 }
 
+fn folder() -> Result<PathBuf, Failure> {
+    let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+    Ok(config.ok_or(Failure::NoHome)?.join("homeostat"))
+}
+
+/// What is where a kubeconfig is to be written.
+enum Found {
+    Nothing,
+    /// The file of a cluster that runs.
+    Running,
+    /// One of ours, of a cluster that is gone.
+    Left,
+    /// Somebody else's.
+    Another,
+}
+
+fn found(path: &Path, text: &str) -> Found {
+    let Ok(file) = File::open(path) else { return Found::Nothing };
+    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Found::Running;
+    }
+    // What differs between two of ours begins with the address.
+    let ours = text.split_once("server:").map_or(text, |(head, _)| head);
+    match fs::read_to_string(path) {
+        Ok(there) if !there.is_empty() && !there.starts_with(ours) => Found::Another,
+        _ => Found::Left,
+    }
+}
+
+fn put(path: &Path, text: &str) -> Result<Kubeconfig, Failure> {
+    let failure = |source| Failure::Kubeconfig { path: path.to_owned(), source };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(failure)?;
+    }
+    // A token must never be readable by others, not even for a moment: beside, then in place.
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = write_locked(&beside, text).and_then(|lock| {
+        fs::rename(&beside, path)?;
+        Ok(lock)
+    });
+    let lock = written.map_err(|source| {
+        let _ = fs::remove_file(&beside);
+        failure(source)
+    })?;
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(Kubeconfig { path, text: text.to_owned(), _lock: lock })
+}
+
 /// A new file that only its owner can read.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
+fn write_locked(path: &Path, text: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    file.try_lock()?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const FIRST: &str = "kind: Config\nserver: first\n";
+    const SECOND: &str = "kind: Config\nserver: second\n";
+
     #[test]
     fn a_file_that_cannot_be_put_in_place_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let taken = folder.path().join("folder");
         fs::create_dir(&taken).unwrap();
-        assert!(matches!(Kubeconfig::write(&taken, "a"), Err(Failure::Kubeconfig { .. })));
+        assert!(matches!(Kubeconfig::write(&taken, FIRST), Err(Failure::Kubeconfig { .. })));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
-    fn the_end_of_one_cluster_does_not_take_the_file_of_the_next() {
+    fn the_file_of_a_running_cluster_is_not_taken() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kubeconfig");
-        let first = Kubeconfig::write(&path, "first").unwrap();
-        let second = Kubeconfig::write(&path, "second").unwrap();
-        drop(first);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
-        drop(second);
-        assert!(!path.exists());
+        let first = Kubeconfig::write_below(folder.path(), FIRST, 1).unwrap();
+        let second = Kubeconfig::write_below(folder.path(), SECOND, 2).unwrap();
+        assert_eq!(second.path().file_name().unwrap(), "kubeconfig-2");
+        let refused = Kubeconfig::write(first.path(), SECOND);
+        assert!(matches!(refused, Err(Failure::KubeconfigTaken { .. })));
+        assert_eq!(fs::read_to_string(first.path()).unwrap(), FIRST);
+        let path = first.path().to_owned();
+        drop((first, second));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // As a killed cluster leaves it.
+        fs::write(&path, FIRST).unwrap();
+        assert_eq!(Kubeconfig::write(&path, SECOND).unwrap().path(), path);
+    }
+
+    #[test]
+    fn a_file_that_somebody_else_wrote_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        fs::write(&path, "the way to production").unwrap();
+        let refused = Kubeconfig::write(&path, FIRST);
+        assert!(matches!(refused, Err(Failure::KubeconfigOfAnother { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "the way to production");
     }
 }

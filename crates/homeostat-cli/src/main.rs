@@ -8,6 +8,7 @@ mod demo;
 mod failure;
 mod kubeconfig;
 mod operators;
+mod parts;
 mod range;
 mod up;
 

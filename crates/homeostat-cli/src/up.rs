@@ -1,17 +1,13 @@
 //! `homeostat up`: starts the parts in the order of the loop, and stops them in the other.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use homeostat::{Env, Manager};
-use homeostat_apiserver::http::{Body, NodeConnector};
+use homeostat::Env;
 use homeostat_apiserver::{DataDirectory, Identity, Server, ServerConfig};
-use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
-use homeostat_cluster::{Cluster, ClusterConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -20,10 +16,8 @@ use crate::demo;
 use crate::failure::Failure;
 use crate::kubeconfig::Kubeconfig;
 use crate::operators::{self, Operator};
+use crate::parts::Parts;
 use crate::range::ServiceRange;
-
-/// How long running reconciles may take to finish once asked to stop.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// `homeostat up`
 #[derive(clap::Args)]
@@ -36,11 +30,11 @@ pub(crate) struct Up {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     with: Option<Vec<String>>,
 
-    /// The port to serve on; a free one by default.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    port: u16,
+    /// The port to serve on; by default a free one, which a data directory keeps.
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
 
-    /// Where to write the kubeconfig; ~/.config/homeostat/kubeconfig by default.
+    /// Where to write the kubeconfig, which is removed at the end; ~/.config/homeostat/kubeconfig by default.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
@@ -83,13 +77,11 @@ impl Up {
     async fn serve(self, chosen: Vec<Operator>) -> Result<(), Failure> {
         let mut interrupted = interruption()?;
         let env = Env::system();
-        let listener = listen(self.port).await?;
-        let address =
-            listener.local_addr().map_err(|source| Failure::Listen { port: self.port, source })?;
         let data = match &self.data {
             Some(path) => Some(DataDirectory::open(path).map_err(Failure::Data)?),
             None => None,
         };
+        let (listener, port) = listen(self.port, data.as_ref()).await?;
         let identity = match &data {
             Some(directory) => Identity::kept(&env, directory, &[]),
             None => Identity::generate(&env, &[]),
@@ -105,10 +97,12 @@ impl Up {
             None => Server::new(config),
         };
 
-        let path = self.kubeconfig.map_or_else(Kubeconfig::default_path, Ok)?;
         let access = identity.access();
-        let kubeconfig =
-            Kubeconfig::write(&path, &access.kubeconfig(&format!("https://{address}")))?;
+        let text = access.kubeconfig(&format!("https://{}:{port}", Ipv4Addr::LOCALHOST));
+        let kubeconfig = match &self.kubeconfig {
+            Some(path) => Kubeconfig::write(path, &text)?,
+            None => Kubeconfig::write_default(&text, port)?,
+        };
         let root_ca = access.ca_pem.clone();
         let tls = server.clone();
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
@@ -162,73 +156,31 @@ fn interruption() -> Result<BoxFuture<'static, ()>, Failure> {
     Ok(first.boxed())
 }
 
-async fn listen(port: u16) -> Result<TcpListener, Failure> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+/// Listens where it was asked to, else where the directory's last cluster did, else anywhere.
+async fn listen(
+    port: Option<u16>,
+    data: Option<&DataDirectory>,
+) -> Result<(TcpListener, u16), Failure> {
+    let (listener, port) = match port {
+        Some(port) => return bind(port).await,
+        None => bind(0).await?,
+    };
+    let Some(directory) = data else { return Ok((listener, port)) };
+    let kept = directory.keep("port", || Ok(format!("{port}\n"))).map_err(Failure::Data)?;
+    match kept.trim().parse() {
+        // Kubeconfigs that people have copied go on working. When somebody else has the port now,
+        // that is no reason not to start.
+        Ok(kept) if kept != port => Ok(bind(kept).await.unwrap_or((listener, port))),
+        _ => Ok((listener, port)),
+    }
+}
+
+async fn bind(port: u16) -> Result<(TcpListener, u16), Failure> {
+    let failure = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::AddrInUse => Failure::PortTaken { port, source },
         _ => Failure::Listen { port, source },
-    })
-}
-
-/// The controllers, the operators and the node, at work on one server.
-struct Parts {
-    client: kube::Client,
-    cluster: Cluster,
-    agent: RunningAgent,
-    /// Volumes that nobody will ask for again.
-    temporary: Option<PathBuf>,
-}
-
-impl Parts {
-    async fn start(
-        server: &Server,
-        env: &Env,
-        data: Option<&DataDirectory>,
-        root_ca: String,
-        chosen: &[Operator],
-    ) -> Result<Self, Failure> {
-        let client = kube::Client::new(server.clone(), "default");
-        let temporary =
-            std::env::temp_dir().join(format!("homeostat-volumes-{:016x}", env.random_u64()));
-        let (volumes, temporary) = match data {
-            Some(directory) => (directory.path().join("volumes"), None),
-            None => (temporary.clone(), Some(temporary)),
-        };
-        let config = ClusterConfig { root_ca, volumes };
-        let mut manager = Manager::new(client.clone(), env.clone()).grace(GRACE);
-        for operator in chosen {
-            manager = (operator.join)(manager);
-        }
-        let cluster =
-            Cluster::start(manager, &config).await.map_err(|error| Failure::Start(error.into()))?;
-        let mut agent = AgentConfig::new(client.clone(), env.clone());
-        agent.data = data.map(|directory| directory.path().join("node"));
-        let agent = Agent::start(agent).await.map_err(|error| Failure::Start(error.into()))?;
-        server.connect_nodes(Arc::new(Node(agent.service())));
-        Ok(Self { client, cluster, agent, temporary })
-    }
-
-    /// Controllers first, so that nobody makes anew what the node ends.
-    async fn stop(self) -> Result<(), Failure> {
-        let stopped = self.cluster.stop().await;
-        self.agent.stop().await;
-        if let Some(volumes) = &self.temporary {
-            let _ = tokio::fs::remove_dir_all(volumes).await;
-        }
-        stopped.map_err(|error| Failure::Stop(error.into()))
-    }
-}
-
-/// The way from the API server to the one node, which lives in this process.
-struct Node(NodeService);
-
-impl NodeConnector for Node {
-    fn call(
-        &self,
-        _: &str,
-        request: http::Request<Body>,
-    ) -> BoxFuture<'static, http::Response<Body>> {
-        let service = self.0.clone();
-        async move { service.handle(request).await }.boxed()
-    }
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failure)?;
+    let port = listener.local_addr().map_err(failure)?.port();
+    Ok((listener, port))
 }

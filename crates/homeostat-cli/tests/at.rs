@@ -52,6 +52,8 @@ fn a_schedule_that_is_no_time_degrades_until_it_is_edited() {
     up.apply(&wrong);
     let degraded = "--for=condition=Degraded";
     up.kubectl(&["wait", "at/broken", degraded, "--timeout=30s"]);
+    let row = up.kubectl(&["get", "at/broken", "--no-headers"]);
+    assert!(row.contains("PENDING") && row.contains("BadSchedule"), "{row}");
     up.apply(&at("broken", now(), "echo mended"));
     up.wait_for("at/broken", ".status.phase", "DONE");
     assert_eq!(up.kubectl(&["logs", "broken-pod"]), "mended\n");

@@ -33,7 +33,7 @@ spec:
 ";
 
 #[test]
-fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_and_keys() {
+fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_keys_and_port() {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let start = || Up::start(&["--data", data.to_str().unwrap()]);
@@ -51,6 +51,7 @@ fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_and_keys() {
             uids.iter().map(|object| up.value(object, ".metadata.uid")).collect();
         all.push(up.value("service/kubernetes", ".spec.clusterIP"));
         all.push(up.kubectl(&["config", "view", "--raw", "-o", "jsonpath={.users[0].user.token}"]));
+        all.push(up.kubectl(&["config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"]));
         let authority = "jsonpath={.clusters[0].cluster.certificate-authority-data}";
         all.push(up.kubectl(&["config", "view", "--raw", "-o", authority]));
         all
@@ -72,6 +73,13 @@ fn refused(data: &std::path::Path) -> String {
     // Long lines are wrapped and led by a bar.
     let words = String::from_utf8(up.stderr).unwrap().replace(['│', '╰', '─', '▶', '├'], " ");
     words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_file_in_place_of_the_directory_is_refused_with_advice() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let words = refused(file.path());
+    assert!(words.contains("cannot be used") && words.contains("--data DIR"), "{words}");
 }
 
 #[test]

@@ -72,11 +72,26 @@ fn a_kill_that_cannot_be_caught_leaves_no_process() {
     });
     let pids: Vec<i32> =
         below.iter().filter_map(|line| line.split(' ').next()?.parse().ok()).collect();
+    let left = up.temporary();
+    assert_eq!(left.len(), 1, "{left:?}");
     kill(up.pid(), Signal::SIGKILL).unwrap();
     eventually("they are gone", || {
         let alive = |pid: &&i32| kill(nix::unistd::Pid::from_raw(**pid), None).is_ok();
         pids.iter().find(alive).is_none().then_some(())
     });
+    // Its files cannot go with it; they go when the next one starts.
+    drop(up);
+    let next = Up::start(&[]);
+    eventually("its files are gone", || (!left[0].exists()).then_some(()));
+    assert_eq!(next.temporary().len(), 1);
+}
+
+#[test]
+fn a_second_cluster_leaves_the_first_ones_kubeconfig_alone() {
+    let first = Up::start(&[]);
+    let words = refused(&["--kubeconfig", first.kubeconfig.to_str().unwrap()]);
+    assert!(words.contains("that is running") && words.contains("--kubeconfig"), "{words}");
+    first.kubectl(&["get", "namespaces"]);
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod scheduler;
 mod selector;
 mod serviceaccount;
 mod statefulset;
+mod temporary;
 mod token_secret;
 mod volume;
 mod write;
@@ -33,6 +34,8 @@ mod write;
 use std::path::PathBuf;
 
 use homeostat::{Journal, Manager, Result, Running};
+
+pub use temporary::TemporaryDirectory;
 
 /// What the controllers must be told.
 #[derive(Debug, Clone, Default)]

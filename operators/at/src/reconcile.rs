@@ -34,7 +34,13 @@ pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
 /// Until a Pod is on record: wait for the schedule, make the Pod, record it, let it go. The Pod
 /// cannot run before the last step, so any of them may be repeated, with another Pod too.
 async fn begin(at: &At, ctx: &Context<At>) -> Result<Outcome> {
-    let due = at.spec.due().map_err(Error::terminal)?;
+    let due = match at.spec.due() {
+        Ok(due) => due,
+        Err(error) => {
+            ctx.status(AtStatus::refused(&error)).await?;
+            return Err(Error::terminal(error));
+        }
+    };
     if ctx.now() < due {
         ctx.status(AtStatus::pending(at)).await?;
         return Ok(Outcome::RequeueAt(due));
@@ -127,6 +133,11 @@ impl AtStatus {
     fn pending(at: &At) -> Self {
         let message = format!("runs at {}", at.spec.schedule);
         Self::new(Phase::Pending, None, vec![condition::not_ready("Scheduled", message)])
+    }
+
+    fn refused(error: &impl ToString) -> Self {
+        let refused = condition::not_ready("BadSchedule", error.to_string());
+        Self::new(Phase::Pending, None, vec![refused])
     }
 
     fn following(pod: &Pod) -> Self {

@@ -1,6 +1,8 @@
 //! The PostgreSQL server: what is there, and the few changes this operator makes. Every call has a
 //! time limit: a server that hangs is an error, not a reconcile that never ends.
 
+use std::error::Error as _;
+use std::io;
 use std::time::Duration;
 
 use homeostat::Env;
@@ -68,9 +70,15 @@ impl From<ServerError> for homeostat::Error {
     }
 }
 
-/// The server's own words; the client's error says only "db error".
+/// The server's own words, where the client's error says only "db error"; and plain ones for what
+/// is no fault: a server that is still starting.
 fn cause(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned())
+    let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    match (error.as_db_error(), system.map(io::Error::kind)) {
+        (Some(answer), _) => answer.message().to_owned(),
+        (None, Some(io::ErrorKind::ConnectionRefused)) => "nothing listens there yet".to_owned(),
+        (None, _) => error.to_string(),
+    }
 }
 
 /// A connection; it ends with the value.

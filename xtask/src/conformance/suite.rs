@@ -27,10 +27,14 @@ pub(super) fn run(
     let log_path = folder.join("suite.log");
     let log = File::create(&log_path)?;
     println!("running {} specs, {procs} at a time; see {}", chosen.len(), log_path.display());
+    // Specs leave files behind, and nobody knows whose they are.
+    let scratch = folder.join("tmp");
+    std::fs::create_dir_all(&scratch)?;
     // Ginkgo looks for the expression in the names of suite and spec together.
     let focus: Vec<String> = chosen.iter().map(|name| regex::escape(name)).collect();
     Command::new(binaries.path("ginkgo"))
         .current_dir(folder)
+        .env("TMPDIR", &scratch)
         .arg(format!("--procs={procs}"))
         .arg(format!("--timeout={TIMEOUT}"))
         .arg("--no-color")
@@ -54,5 +58,6 @@ pub(super) fn run(
         .stderr(log)
         .status()
         .context("ginkgo could not be started")?;
+    std::fs::remove_dir_all(&scratch)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::oracle::{Binaries, Oracle};
-use crate::workspace::{find, output, root, run};
+use crate::workspace::{cargo, find, output, run, target};
 
 /// A server that ends with this value.
 pub(super) struct World {
@@ -23,12 +23,11 @@ pub(super) struct World {
 impl World {
     /// The embedded cluster, as its users start it; from what is built already unless told to `build`.
     pub(super) fn embedded(folder: &Path, build: bool) -> Result<Self> {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         if build {
-            run(&cargo, &["build", "--quiet", "--package", "homeostat-cli"])?;
+            run(cargo(), &["build", "--quiet", "--package", "homeostat-cli"])?;
         }
         let kubeconfig = folder.join("kubeconfig");
-        let mut child = mortal(&target(&cargo)?.join("debug").join("homeostat"))
+        let mut child = mortal(&target()?.join("debug").join("homeostat"))
             // A spec waits for its page of a list to grow old.
             .args(["up", "--compaction-interval", "60", "--kubeconfig"])
             .arg(&kubeconfig)
@@ -115,14 +114,6 @@ fn mortal(program: &Path) -> Command {
         }
         None => Command::new(program),
     }
-}
-
-/// Where cargo puts what it builds.
-fn target(cargo: &str) -> Result<PathBuf> {
-    let text =
-        output(cargo, &["metadata", "--no-deps", "--format-version=1", "--offline"], &root())?;
-    let metadata: serde_json::Value = serde_json::from_str(&text)?;
-    Ok(metadata["target_directory"].as_str().context("cargo names no target directory")?.into())
 }
 
 const NODE: &str = r#"{

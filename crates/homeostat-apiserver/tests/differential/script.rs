@@ -7,7 +7,8 @@
 //! ### a step
 //! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}},
 //!                             {{first.token}}
-//! @until 200                  asks again until the answer has this code
+//! @until 200                  asks again until the answer has this code,
+//! @until 403 exceeded quota   and these words
 //! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
 //! Accept: application/json
 //!
@@ -31,11 +32,24 @@ pub(crate) struct Sequence {
 pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) save: Option<String>,
-    pub(crate) until: Option<u16>,
+    pub(crate) until: Option<Until>,
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
+}
+
+/// What both sides will answer in the end.
+#[derive(Debug, Clone)]
+pub(crate) struct Until {
+    pub(crate) code: u16,
+    pub(crate) words: String,
+}
+
+impl Until {
+    pub(crate) fn holds(&self, code: u16, text: &str) -> bool {
+        self.code == code && text.contains(&self.words)
+    }
 }
 
 /// The sequences of an area.
@@ -74,8 +88,10 @@ fn step(text: &str) -> Step {
     for line in lines {
         if let Some(name) = line.strip_prefix("@save ") {
             step.save = Some(name.trim().to_owned());
-        } else if let Some(code) = line.strip_prefix("@until ") {
-            step.until = code.trim().parse().ok();
+        } else if let Some(answer) = line.strip_prefix("@until ") {
+            let (code, words) = answer.trim().split_once(' ').unwrap_or((answer.trim(), ""));
+            let words = words.trim().to_owned();
+            step.until = code.parse().ok().map(|code| Until { code, words });
         } else if let (true, Some((method, path))) = (step.method.is_empty(), line.split_once(' '))
         {
             step.method = method.to_owned();

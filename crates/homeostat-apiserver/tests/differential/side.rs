@@ -91,7 +91,8 @@ impl Side {
         let (code, headers, text) = loop {
             attempts += 1;
             let answer = self.exchange(&step.method, &path, &sent, body.clone()).await;
-            if step.until.is_none_or(|code| code == answer.0) || attempts > ATTEMPTS {
+            let holds = step.until.as_ref().is_none_or(|until| until.holds(answer.0, &answer.2));
+            if holds || attempts > ATTEMPTS {
                 break answer;
             }
             self.env.sleep(Duration::from_millis(50)).await;

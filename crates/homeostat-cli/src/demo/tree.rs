@@ -33,6 +33,16 @@ pub(crate) fn lines(facts: &[Fact]) -> Vec<String> {
     lines
 }
 
+/// No more than `room` lines, of which the last says how many are missing.
+pub(crate) fn cut(mut lines: Vec<String>, room: usize) -> Vec<String> {
+    if lines.len() > room {
+        let missing = lines.len() + 1 - room;
+        lines.truncate(room - 1);
+        lines.push(format!("… and {missing} more: make the window higher, or ask kubectl"));
+    }
+    lines
+}
+
 fn branch(
     children: &BTreeMap<Option<&str>, Vec<&Fact>>,
     owner: Option<&str>,
@@ -88,6 +98,15 @@ mod tests {
             .map(|line| line.split('●').next().unwrap_or_default().trim_end().to_owned())
             .collect();
         assert_eq!(titles, ["WebApp w", "├─ ReplicaSet r", "│  └─ Pod b", "└─ Service s"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let all: Vec<String> = (0..5).map(|number| number.to_string()).collect();
+        assert_eq!(cut(all.clone(), 5), all);
+        let shown = cut(all, 4);
+        assert_eq!(shown[..3], ["0", "1", "2"]);
+        assert!(shown.len() == 4 && shown[3].contains("2 more"), "{shown:?}");
     }
 
     #[test]

@@ -12,11 +12,14 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::tree::{Fact, lines};
+use super::tree::{Fact, cut, lines};
 use crate::operators::Operator;
 
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
+
+/// The lines above the tree: the hint, the line of the shell, and the cursor's own.
+const SAID_BEFORE: usize = 6;
 
 /// Why the first container of a Pod does not run.
 const WAITING: &str = "/status/containerStatuses/0/state/waiting/reason";
@@ -56,12 +59,14 @@ pub(crate) fn hint(kubeconfig: &Path) {
 
 fn kinds(chosen: &[Operator]) -> Vec<Kind> {
     use homeostat::k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+    use homeostat::k8s_openapi::api::batch::v1::Job;
     use homeostat::k8s_openapi::api::core::v1::{Pod, Secret, Service};
     let mut kinds: Vec<Kind> = chosen.iter().map(|operator| (operator.kind)()).collect();
     kinds.extend([
         Kind::of::<Deployment>(),
         Kind::of::<ReplicaSet>(),
         Kind::of::<StatefulSet>(),
+        Kind::of::<Job>(),
         Kind::of::<Pod>(),
         Kind::of::<Secret>(),
         Kind::of::<Service>(),
@@ -116,6 +121,10 @@ fn state(kind: &str, object: &Value) -> (String, bool) {
             (format!("{}:{}", text("/spec/clusterIP"), number("/spec/ports/0/port")), true)
         }
         "Secret" => ("written".to_owned(), true),
+        "Job" => {
+            let (ended, wanted) = (number("/status/succeeded"), number("/spec/completions"));
+            (format!("{ended} of {wanted} ended well"), ended >= wanted)
+        }
         "Deployment" | "ReplicaSet" | "StatefulSet" => {
             let (ready, wanted) = (number("/status/readyReplicas"), number("/spec/replicas"));
             (format!("{ready} of {wanted} ready"), ready == wanted)
@@ -153,10 +162,18 @@ impl Screen {
 
     fn show(&mut self, facts: &[Fact]) {
         match self {
-            Self::Terminal { all, rows } => redraw(all, rows, &lines(facts)),
+            Self::Terminal { all, rows } => redraw(all, rows, &cut(lines(facts), room())),
             Self::Lines { shown } => print_changes(shown, facts),
         }
     }
+}
+
+/// How many lines of the terminal the tree may have: what was said before it stays in sight.
+fn room() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    // Some terminals say nothing of their size.
+    let rows = size.map(|size| size.ws_row).ok().filter(|rows| *rows > 0).unwrap_or(24);
+    usize::from(rows).saturating_sub(SAID_BEFORE).max(3)
 }
 
 fn redraw(all: &MultiProgress, rows: &mut Vec<ProgressBar>, lines: &[String]) {

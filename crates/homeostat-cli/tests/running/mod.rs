@@ -181,6 +181,14 @@ impl Up {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
+    /// The directories it holds for the time of its life.
+    pub(crate) fn temporary(&self) -> Vec<PathBuf> {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().flatten();
+        let open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        let locks = open.filter(|path| path.ends_with("lock"));
+        locks.filter_map(|lock| lock.parent().map(Path::to_owned)).collect()
+    }
+
     /// The processes below this one.
     pub(crate) fn descendants(&self) -> Vec<String> {
         descendants(self.pid())

@@ -1,6 +1,8 @@
 //! The agent: registers its node, runs its Pods until it is stopped, and leaves nothing behind.
 
 use std::fmt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,12 +13,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::address::Addresses;
-use super::data::{self, DataDirectory};
 use super::follower::Follower;
 use super::host::Host;
 use super::process::Helper;
 use super::registration;
 use super::serve::NodeService;
+use crate::temporary::{TemporaryDirectory, sweep};
 
 /// What an agent must be told.
 #[derive(Clone)]
@@ -97,8 +99,8 @@ pub struct RunningAgent {
     stop: Option<oneshot::Sender<()>>,
     follower: JoinHandle<()>,
     lease: JoinHandle<()>,
-    /// Goes last, and a temporary one from the disk with it.
-    data: DataDirectory,
+    /// Goes last, and from the disk with it.
+    _temporary: Option<TemporaryDirectory>,
 }
 
 impl Agent {
@@ -112,20 +114,23 @@ impl Agent {
         let helper = Helper::probe(program.clone())
             .await
             .map_err(|source| AgentError::Helper { path: program, source })?;
-        let temporary = std::env::temp_dir();
-        let path = data.clone().unwrap_or_else(|| temporary.clone());
-        let data = match data {
-            Some(path) => DataDirectory::kept(&path),
-            None => DataDirectory::temporary(&temporary, &env),
+        let (path, temporary) = match data {
+            Some(path) => (path, None),
+            None => {
+                let parent = std::env::temp_dir();
+                let made = TemporaryDirectory::new(&parent, "node", &env);
+                let made = made.map_err(|source| AgentError::Data { path: parent, source })?;
+                (made.path().to_owned(), Some(made))
+            }
         };
-        let data = data.map_err(|source| AgentError::Data { path, source })?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|source| AgentError::Data { path: path.clone(), source })?;
         // Nobody waits for that.
-        drop(tokio::task::spawn_blocking(move || data::sweep(&temporary)));
+        drop(tokio::task::spawn_blocking(|| sweep(&std::env::temp_dir())));
         let manager = Manager::new(client.clone(), env.clone()).start().await?;
         let node = node.unwrap_or_else(|| registration::node_name(env.host()));
         let addresses = Addresses::starting_at(env.random_u64());
         let (recorder, capacity) = (manager.recorder().clone(), registration::capacity());
-        let path = data.path().to_owned();
         let host = Host::new(node, client, env, helper, recorder, path, capacity, addresses);
         let host = Arc::new(host);
         registration::register(&host).await.map_err(AgentError::Register)?;
@@ -135,7 +140,7 @@ impl Agent {
         let renewing = host.clone();
         let lease = tokio::spawn(async move { registration::renew(&renewing).await });
         let (manager, stop) = (Some(manager), Some(stop));
-        Ok(RunningAgent { host, manager, stop, follower, lease, data })
+        Ok(RunningAgent { host, manager, stop, follower, lease, _temporary: temporary })
     }
 }
 
@@ -149,7 +154,7 @@ impl RunningAgent {
     /// Where its Pods live on disk.
     #[must_use]
     pub fn data(&self) -> &Path {
-        self.data.path()
+        &self.host.data
     }
 
     /// What answers for logs, exec and port-forward.

@@ -13,7 +13,6 @@ pub mod address;
 mod agent;
 pub mod configuration;
 mod container;
-mod data;
 mod descriptor;
 mod directory;
 mod follower;

@@ -246,6 +246,7 @@ impl Manager {
             () = &mut end => return Ok(()),
             running = self.start() => running?,
         };
+        tracing::info!("running; SIGINT or SIGTERM ends it");
         let failed = tokio::select! {
             biased;
             () = end => None,

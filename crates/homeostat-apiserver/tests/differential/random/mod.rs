@@ -18,7 +18,7 @@ use kube::Client;
 use serde_json::Value;
 
 use crate::difference::{self, Difference};
-use crate::script::{Sequence, Step};
+use crate::script::{Sequence, Step, Until};
 use crate::side::Side;
 use objects::Sample;
 
@@ -114,7 +114,8 @@ impl Pair {
             assert_eq!((our.code, their.code), (201, 201), "{} {}", our.body, their.body);
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap();
             let path = format!("/apis/{{{{group}}}}/v1/{plural}");
-            let step = Step { method: "GET".to_owned(), path, until: Some(200), ..Step::default() };
+            let until = Some(Until { code: 200, words: String::new() });
+            let step = Step { method: "GET".to_owned(), path, until, ..Step::default() };
             theirs.send(&step).await;
         }
         pair

@@ -13,6 +13,8 @@ use tokio::sync::{Mutex, broadcast, watch};
 
 /// Longer lines are written in parts.
 const LONGEST: usize = 16 * 1024;
+/// As much as a pipe holds.
+const AT_ONCE: usize = 64 * 1024;
 /// How far behind a client that looks on may be.
 const PIECES: usize = 1024;
 
@@ -95,21 +97,31 @@ impl Log {
         segments.iter().copied().collect()
     }
 
-    pub(super) async fn append(&self, record: &[u8]) -> Result<()> {
+    /// Writes whole records; a record is never divided between two files.
+    pub(super) async fn append(&self, mut records: &[u8]) -> Result<()> {
         let mut file = self.0.file.lock().await;
-        let (end, _) = *self.0.written.borrow();
-        let length = record.len() as u64;
-        let current = self.segments().last().copied().unwrap_or(Segment { number: 0, start: 0 });
-        if end > current.start && end - current.start + length > self.0.limits.bytes {
-            let next = Segment { number: current.number + 1, start: end };
-            *file = File::create(path(&self.0.stem, next)).await?;
-            for old in self.push(next) {
-                tokio::fs::remove_file(path(&self.0.stem, old)).await?;
+        while !records.is_empty() {
+            let (end, _) = *self.0.written.borrow();
+            let current =
+                self.segments().last().copied().unwrap_or(Segment { number: 0, start: 0 });
+            let mut fit = fitting(records, self.0.limits.bytes.saturating_sub(end - current.start));
+            if fit == 0 && end > current.start {
+                let next = Segment { number: current.number + 1, start: end };
+                *file = File::create(path(&self.0.stem, next)).await?;
+                for old in self.push(next) {
+                    tokio::fs::remove_file(path(&self.0.stem, old)).await?;
+                }
+                continue;
             }
+            if fit == 0 {
+                // Longer than any file may be: alone in one.
+                fit = first_record(records);
+            }
+            file.write_all(&records[..fit]).await?;
+            file.flush().await?;
+            self.0.written.send_modify(|(bytes, _)| *bytes += fit as u64);
+            records = &records[fit..];
         }
-        file.write_all(record).await?;
-        file.flush().await?;
-        self.0.written.send_modify(|(bytes, _)| *bytes += length);
         Ok(())
     }
 
@@ -153,27 +165,43 @@ fn path(stem: &std::path::Path, segment: Segment) -> PathBuf {
     stem.with_extension(format!("{}.log", segment.number))
 }
 
+/// How many of these bytes are whole records that fit into `room`.
+fn fitting(records: &[u8], room: u64) -> usize {
+    let most = usize::try_from(room).unwrap_or(usize::MAX).min(records.len());
+    records[..most].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+}
+
+/// The length of the first record.
+fn first_record(records: &[u8]) -> usize {
+    records.iter().position(|byte| *byte == b'\n').map_or(records.len(), |end| end + 1)
+}
+
 /// Copies an output stream into the log until it ends.
 pub async fn pump(log: Log, stream: &'static str, mut output: impl AsyncRead + Unpin, env: Env) {
     let mut pending = BytesMut::new();
+    let mut records = Vec::new();
     loop {
-        pending.reserve(LONGEST);
+        pending.reserve(AT_ONCE);
         let before = pending.len();
         let ended = !matches!(output.read_buf(&mut pending).await, Ok(1..));
         if !ended {
             // Nobody may be looking on.
             let _ = log.0.live.send((stream, Bytes::copy_from_slice(&pending[before..])));
         }
+        // What was read at once came at one time, and is written at once: many short lines are the
+        // common case, and a write to a file is dear.
+        let time = format!("{:.9} {stream} ", env.now());
         while let Some((length, whole)) = next_part(&pending, ended) {
-            let tag = if whole { "F" } else { "P" };
-            let mut record = format!("{:.9} {stream} {tag} ", env.now()).into_bytes();
-            record.extend_from_slice(&pending[..length]);
-            record.push(b'\n');
+            records.extend_from_slice(time.as_bytes());
+            records.extend_from_slice(if whole { b"F " } else { b"P " });
+            records.extend_from_slice(&pending[..length]);
+            records.push(b'\n');
             pending.advance(length + usize::from(whole));
-            if let Err(error) = log.append(&record).await {
-                tracing::warn!(log = %log.0.stem.display(), %error, "log lines are lost");
-            }
         }
+        if let Err(error) = log.append(&records).await {
+            tracing::warn!(log = %log.0.stem.display(), %error, "log lines are lost");
+        }
+        records.clear();
         if ended {
             return;
         }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Error, Result};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sched::{CloneFlags, setns};
@@ -37,15 +37,18 @@ pub(super) fn main(args: &[String]) -> i32 {
 
 fn run(args: &[String]) -> Result<i32> {
     let file = args.first().ok_or_else(|| Error::other("no entry file named"))?;
-    let entry: Entry = serde_json::from_slice(&fs::read(file)?)?;
-    fs::remove_file(file)?;
+    let text = fs::read(file).map_err(|error| at(file, &error))?;
+    let entry: Entry = serde_json::from_slice(&text)?;
+    fs::remove_file(file).map_err(|error| at(file, &error))?;
     if entry.terminal {
         setsid()?;
         // A session leader without a terminal gets the first one it opens.
-        File::options().read(true).write(true).open("/proc/self/fd/0")?;
+        let terminal = "/proc/self/fd/0";
+        let opened = File::options().read(true).write(true).open(terminal);
+        opened.map_err(|error| at(terminal, &error))?;
     }
     if entry.tier != Tier::Raw {
-        join(&entry)?;
+        join(&entry).map_err(|error| at("the container cannot be entered", &error))?;
     }
     // In the container's namespaces, where it takes no renouncing of rights. A host that does not
     // allow it was complained about when the container started.
@@ -95,15 +98,9 @@ fn become_program(args: &[String]) -> Result<()> {
     let (user, group) = (user.parse().ok(), group.parse().ok());
     if way == CALLED {
         // Here and not in the parent, which is in no pid namespace where it could find itself.
-        init::become_user(user, group)?;
-    } else if let Some(group) = group {
-        setgid(Gid::from_raw(group))?;
-    }
-    if let Some(user) = user.filter(|_| way != CALLED) {
-        if geteuid().is_root() {
-            setgroups(&[])?;
-        }
-        setuid(Uid::from_raw(user))?;
+        init::become_user(user, group).map_err(|error| at("the user cannot be changed", &error))?;
+    } else {
+        renounce(user, group).map_err(|error| at("the user cannot be changed", &error))?;
     }
     // After the change of user, which would undo it.
     set_pdeathsig(Signal::SIGKILL)?;
@@ -117,13 +114,28 @@ fn become_program(args: &[String]) -> Result<()> {
     Err(Error::other(init::why(&program, &error)))
 }
 
+fn renounce(user: Option<u32>, group: Option<u32>) -> Result<()> {
+    if let Some(group) = group {
+        setgid(Gid::from_raw(group))?;
+    }
+    if let Some(user) = user {
+        if geteuid().is_root() {
+            setgroups(&[])?;
+        }
+        setuid(Uid::from_raw(user))?;
+    }
+    Ok(())
+}
+
 fn join(entry: &Entry) -> Result<()> {
+    let open =
+        |path: PathBuf| File::open(&path).map_err(|error| at(&path.to_string_lossy(), &error));
     let process = Path::new("/proc").join(entry.init.to_string());
-    let root = File::open(process.join("root"))?;
+    let root = open(process.join("root"))?;
     let mut spaces = Vec::new();
     if entry.tier == Tier::User {
         let outer = Path::new("/proc").join(entry.outer.to_string());
-        spaces.push((File::open(outer.join("ns/user"))?, CloneFlags::CLONE_NEWUSER));
+        spaces.push((open(outer.join("ns/user"))?, CloneFlags::CLONE_NEWUSER));
     }
     for (name, flag) in [
         ("uts", CloneFlags::CLONE_NEWUTS),
@@ -131,14 +143,19 @@ fn join(entry: &Entry) -> Result<()> {
         ("pid", CloneFlags::CLONE_NEWPID),
         ("mnt", CloneFlags::CLONE_NEWNS),
     ] {
-        spaces.push((File::open(process.join("ns").join(name))?, flag));
+        spaces.push((open(process.join("ns").join(name))?, flag));
     }
     // All are opened before the first is joined: afterwards the paths mean something else.
     for (space, flag) in &spaces {
-        setns(space, *flag)?;
+        setns(space, *flag).map_err(|error| at(&format!("{flag:?}"), &error.into()))?;
     }
     fchdir(&root)?;
     chroot(".")?;
     chdir("/")?;
     Ok(())
+}
+
+/// The error with what it is about; the system's own words are none for people.
+fn at(what: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{what}: {error}"))
 }

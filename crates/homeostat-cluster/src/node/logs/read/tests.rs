@@ -73,10 +73,16 @@ fn numbered(number: usize) -> String {
 
 #[tokio::test]
 async fn a_log_keeps_so_many_files_and_its_last_lines() {
+    for at_once in [1, 3, 100] {
+        keeps_three_files_when_written(at_once).await;
+    }
+}
+
+async fn keeps_three_files_when_written(at_once: usize) {
     let limits = Limits { bytes: 200, files: 3 };
     let (directory, log) = log(&[], limits).await;
-    for number in 0..100 {
-        log.append(numbered(number).as_bytes()).await.unwrap();
+    for records in (0..100).map(numbered).collect::<Vec<_>>().chunks(at_once) {
+        log.append(records.concat().as_bytes()).await.unwrap();
     }
     let files: Vec<u64> = std::fs::read_dir(directory.path())
         .unwrap()
@@ -112,6 +118,15 @@ async fn a_follower_sees_every_line_over_rotations_and_goes_on_when_it_fell_behi
         .await
         .concat();
     assert!(rest.ends_with("line 98\nline 99\n") && !rest.contains("line 50\n"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_record_that_is_longer_than_a_file_may_be_is_kept_whole() {
+    let long = numbered(0).replace("line", &"x".repeat(300));
+    let (_directory, log) = log(&[], Limits { bytes: 200, files: 9 }).await;
+    log.append([numbered(1), long, numbered(2)].concat().as_bytes()).await.unwrap();
+    let all = shown(&log, Options::default()).await;
+    assert_eq!(all, format!("line 1\n{} 0\nline 2\n", "x".repeat(300)));
 }
 
 #[tokio::test]

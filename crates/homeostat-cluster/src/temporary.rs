@@ -1,7 +1,7 @@
-//! Where Pods live on disk: a directory that was given, or one for the time of the agent's life.
+//! Directories for the time of a process's life: Pods and volumes that nobody will ask for again.
 //!
-//! A temporary one holds a lock for as long as its agent lives, so that whoever starts next can
-//! tell what a killed agent left behind from what is in use.
+//! Each holds a lock for as long as its process lives, so that whoever starts next can tell what a
+//! killed process left behind from what is in use.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::Result;
@@ -11,58 +11,52 @@ use std::path::{Path, PathBuf};
 use homeostat_env::Env;
 use rustix::fs::{FlockOperation, flock};
 
-const PREFIX: &str = "homeostat-node-";
+const PREFIX: &str = "homeostat-";
 const LOCK: &str = "lock";
 
-/// The directory; a temporary one is removed with this handle.
+/// A directory that is removed with this handle, or by whoever starts next when nobody drops it.
 #[derive(Debug)]
-pub(super) struct DataDirectory {
+pub struct TemporaryDirectory {
     path: PathBuf,
-    /// Held while a temporary directory is in use.
     lock: Option<File>,
 }
 
-impl DataDirectory {
-    /// A directory that stays.
-    pub(super) fn kept(path: &Path) -> Result<Self> {
-        private(path)?;
-        Ok(Self { path: path.to_owned(), lock: None })
-    }
-
-    /// A fresh one below `parent`.
-    pub(super) fn temporary(parent: &Path, env: &Env) -> Result<Self> {
-        let name = format!("{PREFIX}{:016x}", env.random_u64());
+impl TemporaryDirectory {
+    /// A fresh one below `parent`, for its owner only. `purpose` is for people who list the folder.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn new(parent: &Path, purpose: &str, env: &Env) -> Result<Self> {
+        let name = format!("{PREFIX}{purpose}-{:016x}", env.random_u64());
         // It gets the name that others look for only when it is locked.
         let (path, fresh) = (parent.join(&name), parent.join(format!(".{name}")));
-        private(&fresh)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&fresh)?;
         let lock = File::create(fresh.join(LOCK))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         fs::rename(&fresh, &path)?;
         Ok(Self { path, lock: Some(lock) })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-impl Drop for DataDirectory {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if self.lock.is_some()
             && let Err(error) = fs::remove_dir_all(&self.path)
         {
-            // The next agent on this host will.
+            // Whoever starts next on this host will.
             tracing::warn!(path = %self.path.display(), %error, "not removed");
         }
     }
 }
 
-fn private(path: &Path) -> Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Removes the temporary directories below `parent` whose agents are gone.
-pub(super) fn sweep(parent: &Path) {
+/// Removes the temporary directories below `parent` whose processes are gone.
+pub(crate) fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
@@ -76,7 +70,7 @@ pub(super) fn sweep(parent: &Path) {
             continue;
         }
         match fs::remove_dir_all(entry.path()) {
-            Ok(()) => tracing::info!(path = %entry.path().display(), "left by a killed agent"),
+            Ok(()) => tracing::info!(path = %entry.path().display(), "left by a killed process"),
             Err(error) => tracing::debug!(path = %entry.path().display(), %error, "not removed"),
         }
     }
@@ -87,15 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_agent_left_is_removed_and_what_is_in_use_stays() {
+    fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
         let parent = tempfile::tempdir().unwrap();
         let env = Env::system();
-        let used = DataDirectory::temporary(parent.path(), &env).unwrap();
-        let mut left = DataDirectory::temporary(parent.path(), &env).unwrap();
+        let used = TemporaryDirectory::new(parent.path(), "node", &env).unwrap();
+        let mut left = TemporaryDirectory::new(parent.path(), "up", &env).unwrap();
         fs::write(left.path().join("file"), "").unwrap();
         // A process that is killed lets go of its locks and removes nothing.
         drop(left.lock.take());
-        let stranger = parent.path().join("homeostat-node-without-lock");
+        let stranger = parent.path().join("homeostat-without-lock");
         fs::create_dir(&stranger).unwrap();
         sweep(parent.path());
         assert!(used.path().exists() && stranger.exists());
