@@ -104,7 +104,7 @@ fn owned_policy(writer: &Writer<'_>) -> Vec<(Arc<Kind>, Value)> {
         let kind = kinds
             .find(|kind| kind.kind == text("kind") && kind.api_version() == text("apiVersion"))?
             .clone();
-        rules::track(writer, &kind, None, &mut object, "kube-apiserver", Area::Main);
+        rules::track(writer, &kind, None, &mut object, "kube-apiserver", Area::Main).ok()?;
         Some((kind, object))
     });
     with_kind.collect()

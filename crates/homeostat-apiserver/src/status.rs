@@ -282,6 +282,14 @@ impl Status {
         status.with_cause("ResourceVersionTooLarge", "Too large resource version", None)
     }
 
+    /// 429: the objects cannot be shown yet; asking again may help.
+    pub fn initializing(why: &str) -> Self {
+        let words = format!("storage is (re)initializing: {why}");
+        let mut status = Self::new(429, "TooManyRequests", words);
+        status.details = Some(Box::new(json!({"retryAfterSeconds": 1})));
+        status
+    }
+
     /// 500: this server is at fault.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)

@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::status::Status;
+
 /// Something only a webhook can answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
@@ -20,11 +22,22 @@ pub(crate) struct Question {
     pub(crate) client: Value,
     /// How long it may take, in seconds.
     pub(crate) timeout: u64,
-    /// The `AdmissionReview`, without its uid.
+    /// The review, without its uid.
     pub(crate) review: Value,
+    /// What it is about.
+    pub(crate) topic: Topic,
 }
 
-/// What became of a question: the `AdmissionReview` that came back, or why none did.
+/// What a webhook is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Topic {
+    /// Whether and how a write may happen: the answer is the `response` of an `AdmissionReview`.
+    Admission,
+    /// How objects look in another version: the answer is the list of them.
+    Conversion,
+}
+
+/// What became of a question: what came back, or why nothing did.
 pub(crate) type Answer = Result<Value, String>;
 
 /// The dealings so far. A fresh one knows no answers.
@@ -95,6 +108,16 @@ impl Inquiry {
             state.open.push(question);
         }
         answer
+    }
+
+    /// A write that waits for answers; nobody sees it.
+    pub(crate) fn unanswered() -> Status {
+        Status::internal("a webhook has not answered")
+    }
+
+    /// Whether something is open.
+    pub(crate) fn waits(&self) -> bool {
+        !self.state().open.is_empty()
     }
 
     /// What must be asked before the write can be tried again.

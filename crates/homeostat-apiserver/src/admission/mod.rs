@@ -38,7 +38,7 @@ use crate::store::{Range, Stored};
 
 pub(crate) use configuration::Configuration;
 pub use inquiry::Inquiry;
-pub(crate) use inquiry::{Answer, Question};
+pub(crate) use inquiry::{Answer, Question, Topic};
 pub(crate) use quota::Charge;
 pub(crate) use webhook::Rounds;
 

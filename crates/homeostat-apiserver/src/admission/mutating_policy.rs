@@ -10,7 +10,7 @@ use super::matching::{is_exempt, matched_resources};
 use super::webhook::shape;
 use super::{Review, policy};
 use crate::kinds::Kind;
-use crate::registry::{convert, metadata};
+use crate::registry::metadata;
 use crate::status::Status;
 use crate::{apply, patch};
 
@@ -31,13 +31,13 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
                 continue;
             }
             let before = review.object.clone();
-            if let Err(why) = run(review, policy, binding, &kind)
-                && policy.fails
-            {
-                refusals.push(format!(
+            match run(review, policy, binding, &kind) {
+                Err(Trouble::Unconverted(status)) => return Err(*status),
+                Err(Trouble::Failed(why)) if policy.fails => refusals.push(format!(
                     "policy '{}' with binding '{name}' denied request: {why}",
                     policy.name
-                ));
+                )),
+                Err(Trouble::Failed(_)) | Ok(()) => {}
             }
             review.rounds.called(&id, review.object != before, policy.reinvokes);
         }
@@ -55,18 +55,38 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
     Err(status)
 }
 
+/// Why a policy did not run to its end.
+enum Trouble {
+    /// It failed; what that means, the policy says.
+    Failed(String),
+    /// The object is not known in the version that the policy wants to see.
+    Unconverted(Box<Status>),
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<Status> for Trouble {
+    fn from(status: Status) -> Self {
+        Self::Unconverted(Box::new(status))
+    }
+}
+
 /// Applies the mutations of a policy, one after the other, once for each parameter.
 fn run(
     review: &mut Review<'_>,
     policy: &Policy,
     binding: &Value,
     kind: &Kind,
-) -> Result<(), String> {
+) -> Result<(), Trouble> {
     for params in policy::params(review, policy, binding)? {
         let namespace = policy::namespace(review);
         let request = review.request(kind);
         for (position, mutation) in policy.mutations.iter().enumerate() {
-            let (object, old_object) = review.shown(kind);
+            let (object, old_object) = review.shown(kind)?;
             let scope = Scope {
                 object: &object,
                 old_object: &old_object,
@@ -92,12 +112,8 @@ fn run(
                         .map_err(|error| format!("JSON Patch: {error}"))?
                 }
             };
-            let mut changed = shape(kind, changed).map_err(|status| status.message)?;
-            if kind.api_version() != review.kind.api_version() {
-                convert::to_storage(kind, &mut changed);
-                convert::from_storage(review.kind, &mut changed);
-            }
-            review.object = changed;
+            let changed = shape(kind, changed).map_err(|status| status.message)?;
+            review.object = review.writer.between(kind, review.kind, changed)?;
         }
     }
     Ok(())

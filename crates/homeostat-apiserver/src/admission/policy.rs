@@ -55,7 +55,7 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                 Err(_) => continue,
             };
             for params in params {
-                for denial in evaluate(review, policy, &kind, &params) {
+                for denial in evaluate(review, policy, &kind, &params)? {
                     for action in actions(binding) {
                         match action {
                             "Deny" => {
@@ -102,8 +102,13 @@ fn refusal(review: &Review<'_>, message: &str, reason: &'static str) -> Status {
 }
 
 /// Everything the policy has against the request with these parameters.
-fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Value) -> Vec<Denial> {
-    let (object, old_object) = review.shown(kind);
+fn evaluate(
+    review: &Review<'_>,
+    policy: &Policy,
+    kind: &Arc<Kind>,
+    params: &Value,
+) -> Result<Vec<Denial>, Status> {
+    let (object, old_object) = review.shown(kind)?;
     let request = review.request(kind);
     let namespace = namespace(review);
     let scope = Scope {
@@ -117,8 +122,8 @@ fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Val
     let failed = |message: String| Denial { message, reason: "Invalid" };
     match conditions_hold(&policy.conditions, &context) {
         Ok(true) => {}
-        Err(error) if policy.fails => return vec![failed(error)],
-        Ok(false) | Err(_) => return Vec::new(),
+        Err(error) if policy.fails => return Ok(vec![failed(error)]),
+        Ok(false) | Err(_) => return Ok(Vec::new()),
     }
     let judged = policy.validations.iter().filter_map(|validation| {
         match validation.expression.evaluate(&context) {
@@ -129,7 +134,7 @@ fn evaluate(review: &Review<'_>, policy: &Policy, kind: &Arc<Kind>, params: &Val
             Err(error) => policy.fails.then(|| failed(error)),
         }
     });
-    judged.collect()
+    Ok(judged.collect())
 }
 
 fn message(validation: &Validation, context: &Bound) -> String {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Operation, Review, Wish};
 use crate::kinds::{Kind, Propagation};
-use crate::registry::convert;
+use crate::status::Status;
 
 impl Operation {
     /// The word that rules and requests use.
@@ -88,15 +88,11 @@ impl Review<'_> {
     }
 
     /// The object and the one before it, in the form of `kind`; null where there is none.
-    pub(super) fn shown(&self, kind: &Kind) -> (Value, Value) {
-        let shown = |object: &Value| {
-            let mut object = object.clone();
-            if object.is_object() && kind.api_version() != self.kind.api_version() {
-                convert::to_storage(self.kind, &mut object);
-                convert::from_storage(kind, &mut object);
-            }
-            object
-        };
-        (shown(&self.object), self.old.map_or(Value::Null, shown))
+    ///
+    /// # Errors
+    /// What a conversion webhook has against it.
+    pub(super) fn shown(&self, kind: &Kind) -> Result<(Value, Value), Status> {
+        let shown = |object: &Value| self.writer.between(self.kind, kind, object.clone());
+        Ok((shown(&self.object)?, self.old.map_or(Ok(Value::Null), shown)?))
     }
 }

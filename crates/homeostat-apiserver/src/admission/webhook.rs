@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::configuration::Webhook;
 use super::expression::{Scope, conditions_hold};
-use super::inquiry::Question;
+use super::inquiry::{Inquiry, Question, Topic};
 use super::matching::{is_exempt, matched};
 use super::{Review, policy};
 use crate::kinds::Kind;
 use crate::registry::options::FieldValidation;
-use crate::registry::{Body, convert, rules};
+use crate::registry::{Body, rules};
 use crate::status::Status;
 
 /// What mutating webhooks remember from the first round of the chain to the second.
@@ -94,7 +94,7 @@ pub(super) fn validate(review: &Review<'_>) -> Result<(), Status> {
     for answer in answers {
         match answer {
             Ok(_) => {}
-            Err(Failure::Pending) => pending = Some(unanswered()),
+            Err(Failure::Pending) => pending = Some(Inquiry::unanswered()),
             Err(Failure::Refused(status)) => return Err(*status),
         }
     }
@@ -107,7 +107,7 @@ fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind
     if webhook.conditions.is_empty() {
         return Ok(Some(kind));
     }
-    let (object, old_object) = review.shown(&kind);
+    let (object, old_object) = review.shown(&kind)?;
     let scope = Scope {
         object: &object,
         old_object: &old_object,
@@ -128,11 +128,6 @@ enum Failure {
     Pending,
     /// The request is refused.
     Refused(Box<Status>),
-}
-
-/// A write that waits for answers; nobody sees it.
-fn unanswered() -> Status {
-    Status::internal("a webhook has not answered")
 }
 
 fn refused(status: Status) -> Failure {
@@ -157,7 +152,7 @@ fn response(review: &Review<'_>, webhook: &Webhook, kind: &Kind) -> Result<Optio
                      AdmissionReview versions (v1, v1beta1)"
             .to_owned()),
         Some(version) => {
-            let (object, old_object) = review.shown(kind);
+            let (object, old_object) = review.shown(kind).map_err(refused)?;
             let mut request = review.request(kind);
             request["object"] = object;
             request["oldObject"] = old_object;
@@ -170,6 +165,7 @@ fn response(review: &Review<'_>, webhook: &Webhook, kind: &Kind) -> Result<Optio
                     "apiVersion": format!("admission.k8s.io/{version}"),
                     "request": request,
                 }),
+                topic: Topic::Admission,
             };
             review.wish.inquiry().ask(question).ok_or(Failure::Pending)?
         }
@@ -233,7 +229,7 @@ fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Res
     let answer = match response(review, webhook, kind) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
-        Err(Failure::Pending) => return Err(unanswered()),
+        Err(Failure::Pending) => return Err(Inquiry::unanswered()),
         Err(Failure::Refused(status)) => return Err(*status),
     };
     let undecodable = |error: &dyn std::fmt::Display| {
@@ -254,14 +250,11 @@ fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Res
             webhook.name
         )));
     }
-    let (shown, _) = review.shown(kind);
+    let (shown, _) = review.shown(kind)?;
     let patched =
         crate::patch::json(&shown, &operations).map_err(|error| internal(&error.to_string()))?;
     let mut object = shape(kind, patched)?;
-    if kind.api_version() != review.kind.api_version() {
-        convert::to_storage(kind, &mut object);
-        convert::from_storage(review.kind, &mut object);
-    }
+    object = review.writer.between(kind, review.kind, object)?;
     let changed = object != review.object;
     review.object = object;
     Ok(changed)

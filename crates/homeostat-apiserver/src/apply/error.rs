@@ -42,6 +42,12 @@ pub enum ApplyError {
     /// The stored object's `managedFields` cannot be read: 500.
     #[error("failed to decode managed fields: {0}")]
     ManagedFields(String),
+    /// The object could not be converted to a version in which somebody owns fields: 500.
+    #[error("failed to convert object: {0}")]
+    Unconverted(String),
+    /// Somebody must be asked how the object looks in another version; nobody sees this.
+    #[error("a webhook has not answered")]
+    Pending,
 }
 
 fn conflict_message(conflicts: &[Conflict]) -> String {

@@ -14,6 +14,7 @@ mod collect;
 mod compare;
 mod error;
 mod fields_v1;
+mod forms;
 mod last_applied;
 mod managed;
 mod merge;
@@ -32,6 +33,7 @@ pub(crate) mod tests;
 
 pub(crate) use self::check::{go_words, is_typed};
 pub use self::error::{ApplyError, Conflict};
+pub use self::forms::{Forms, Others};
 pub use self::path::{Atom, PathElement};
 pub use self::server_side::apply;
 pub(crate) use self::server_side::merged;

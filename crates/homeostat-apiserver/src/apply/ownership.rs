@@ -6,10 +6,10 @@
 use serde_json::Value;
 
 use super::compare::Changes;
-use super::error::Conflict;
+use super::error::{ApplyError, Conflict};
+use super::forms::{Forms, Seen};
 use super::managed::{Managed, Operation, Owned, Owner};
 use super::set::FieldSet;
-use super::shape::Place;
 
 /// Updaters beyond this number share one entry per version.
 const MOST_UPDATERS: usize = 10;
@@ -41,52 +41,71 @@ pub(super) fn ownable(fields: FieldSet, reset: &FieldSet) -> FieldSet {
     fields.difference_with_descendants(reset).difference(&unowned())
 }
 
-/// Brings all sets in line with the schema as it is now.
-pub(super) fn fit_to_schema(place: Place<'_>, managed: &mut Managed) {
+/// Brings all sets in line with the schemas as they are now; `own` is the version of the request.
+pub(super) fn fit_to_schema(forms: Forms<'_>, own: &str, managed: &mut Managed) {
     for owned in managed.values_mut() {
-        owned.fields = std::mem::take(&mut owned.fields).fit_to_schema(place);
+        if let Some(place) = forms.place_in(own, &owned.api_version) {
+            owned.fields = std::mem::take(&mut owned.fields).fit_to_schema(place);
+        }
     }
 }
 
-/// What others own and `changes` would take from them.
-pub(super) fn conflicts(managed: &Managed, applier: &Owner, changes: &Changes) -> Vec<Conflict> {
-    let taken = changes.set();
+/// What others own and the change would take from them.
+pub(super) fn conflicts(
+    managed: &Managed,
+    applier: &Owner,
+    seen: &mut Seen<'_>,
+) -> Result<Vec<Conflict>, ApplyError> {
     let mut conflicts = Vec::new();
     for (owner, owned) in managed.iter().filter(|(owner, _)| *owner != applier) {
-        for path in owned.fields.intersection(&taken).paths() {
+        let Some(changes) = seen.of(&owned.api_version)? else { continue };
+        for path in owned.fields.intersection(&changes.set()).paths() {
             conflicts.push(Conflict { manager: owner.to_string(), path });
         }
     }
-    conflicts
+    Ok(conflicts)
 }
 
-/// Everybody but `keeper` loses what was changed, added or removed; who owns nothing is forgotten.
-pub(super) fn take(managed: &mut Managed, keeper: Option<&Owner>, changes: &Changes) {
+/// Everybody but `keeper` loses what was changed, added or removed; who owns nothing, or something
+/// in a version that is gone, is forgotten.
+pub(super) fn take(
+    managed: &mut Managed,
+    keeper: Option<&Owner>,
+    seen: &mut Seen<'_>,
+) -> Result<(), ApplyError> {
     for (_, owned) in managed.iter_mut().filter(|(owner, _)| Some(*owner) != keeper) {
-        owned.fields = std::mem::take(&mut owned.fields)
-            .difference(&changes.modified)
-            .difference(&changes.added)
-            .difference(&changes.removed);
+        let fields = std::mem::take(&mut owned.fields);
+        if let Some(changes) = seen.of(&owned.api_version)? {
+            owned.fields = fields
+                .difference(&changes.modified)
+                .difference(&changes.added)
+                .difference(&changes.removed);
+        }
     }
     managed.retain(|_, owned| !owned.fields.is_empty());
+    Ok(())
 }
 
 /// An update: `updater` comes to own what it changed; nobody owns what it removed.
+///
+/// # Errors
+/// When the change cannot be seen in a version in which somebody owns fields.
 pub(super) fn update(
-    place: Place<'_>,
-    old: &Value,
-    new: &Value,
+    forms: Forms<'_>,
+    (old, new): (&Value, &Value),
     managed: &mut Managed,
     updater: Owner,
     time: &str,
     reset: &FieldSet,
-) {
-    fit_to_schema(place, managed);
-    let changes = Changes::between(place, old, new).without(reset);
-    take(managed, None, &changes);
-    let gained = ownable(changes.set(), reset);
+) -> Result<(), ApplyError> {
+    let own = updater.api_version.clone();
+    fit_to_schema(forms, &own, managed);
+    let mut seen = Seen::new(forms, &own, (old, new), reset);
+    take(managed, None, &mut seen)?;
+    let changed = seen.own()?.map(Changes::set).unwrap_or_default();
+    let gained = ownable(changed, reset);
     if gained.is_empty() {
-        return;
+        return Ok(());
     }
     let previous = managed.remove(&updater).map(|owned| owned.fields).unwrap_or_default();
     let owned = Owned {
@@ -95,6 +114,7 @@ pub(super) fn update(
         time: Some(time.to_owned()),
     };
     managed.insert(updater, owned);
+    Ok(())
 }
 
 /// Merges the oldest updaters until there are few enough; the first of a version to be merged

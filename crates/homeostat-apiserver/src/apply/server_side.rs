@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::check::check;
-use super::compare::{Changes, same};
-use super::managed::{self, Managed, Operation, Owned, Owner, format_time};
+use super::compare::same;
+use super::forms::{Forms, Seen};
+use super::managed::{self, Managed, Operation, Owned, format_time};
 use super::merge::merge;
 use super::ownership;
 use super::prune::prune;
@@ -28,8 +29,8 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// # Errors
 /// [`ApplyError::Conflicts`] when others own fields that would change and `force` is not set;
 /// the other variants when the request makes no sense.
-pub fn apply(
-    schema: Schema<'_>,
+pub fn apply<'a>(
+    forms: impl Into<Forms<'a>>,
     live: Option<&Value>,
     config: &Value,
     manager: &Manager<'_>,
@@ -37,7 +38,8 @@ pub fn apply(
     reset: &FieldSet,
 ) -> Result<Value, ApplyError> {
     check_request(config, manager)?;
-    let place = Place::root(schema);
+    let forms = forms.into();
+    let (schema, place) = (forms.schema, forms.place());
     check(place, config).map_err(|faults| untypable(config, &faults))?;
 
     let absent = Value::Object(Map::new());
@@ -46,11 +48,11 @@ pub fn apply(
     let time = format_time(manager.now);
     if managed.is_empty() && live.is_some() {
         let owner = manager.owner(BEFORE_FIRST_APPLY, Operation::Update);
-        ownership::update(place, &absent, base, &mut managed, owner, &time, reset);
+        ownership::update(forms, (&absent, base), &mut managed, owner, &time, reset)?;
     }
-    ownership::fit_to_schema(place, &mut managed);
+    ownership::fit_to_schema(forms, manager.api_version, &mut managed);
 
-    let attempt = Attempt { place, live: base, config, manager, reset };
+    let attempt = Attempt { forms, place, live: base, config, manager, reset };
     let (mut object, managed) = match attempt.run(managed.clone(), force, &time) {
         Err(ApplyError::Conflicts(conflicts)) => {
             let allowed = last_applied::allowed_conflicts(schema, base, manager);
@@ -88,6 +90,7 @@ pub(crate) fn merged(
 
 /// What stays the same when an apply is tried a second time.
 struct Attempt<'a> {
+    forms: Forms<'a>,
     place: Place<'a>,
     live: &'a Value,
     config: &'a Value,
@@ -115,12 +118,20 @@ impl Attempt<'_> {
             time: last.as_ref().and_then(|last| last.time.clone()),
         };
         managed.insert(applier.clone(), owned.clone());
-        let gone = last.map_or_else(FieldSet::default, |last| {
-            prune(self.place, &mut object, &last.fields, &owned.fields, &managed)
-        });
+        let gone = match last {
+            None => FieldSet::default(),
+            Some(last) => prune(self.forms, &mut object, &last, &owned, &managed)?,
+        };
 
-        let changes = Changes::between(self.place, self.live, &object).without(self.reset);
-        self.settle(&mut managed, &applier, &changes, force)?;
+        let change = (self.live, &object);
+        let mut seen = Seen::new(self.forms, self.manager.api_version, change, self.reset);
+        if !force {
+            let conflicts = ownership::conflicts(&managed, &applier, &mut seen)?;
+            if !conflicts.is_empty() {
+                return Err(ApplyError::Conflicts(conflicts));
+            }
+        }
+        ownership::take(&mut managed, Some(&applier), &mut seen)?;
         owned.fields = ownership::ownable(owned.fields, self.reset);
         if !same(self.live, &object) {
             owned.time = Some(time.to_owned());
@@ -131,23 +142,6 @@ impl Attempt<'_> {
             managed.insert(applier, owned);
         }
         Ok((object, managed))
-    }
-
-    fn settle(
-        &self,
-        managed: &mut Managed,
-        applier: &Owner,
-        changes: &Changes,
-        force: bool,
-    ) -> Result<(), ApplyError> {
-        if !force {
-            let conflicts = ownership::conflicts(managed, applier, changes);
-            if !conflicts.is_empty() {
-                return Err(ApplyError::Conflicts(conflicts));
-            }
-        }
-        ownership::take(managed, Some(applier), changes);
-        Ok(())
     }
 }
 

@@ -3,8 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::managed::{self, Managed, Operation, format_time};
-use super::shape::Place;
-use super::{FieldSet, Manager, ownership};
+use super::{ApplyError, FieldSet, Forms, Manager, ownership};
 use crate::schema::Schema;
 
 /// Brings the `managedFields` of `new` up to date after a create (`live` is `None`), update or patch.
@@ -13,46 +12,53 @@ use crate::schema::Schema;
 /// that `new` itself brings is taken as an edit of the list, and `[{}]` (for built-in
 /// kinds `[]` too) as the wish to forget all owners; through a subresource the list cannot be edited. An object whose owners are forgotten
 /// is not tracked until it is applied. A list that cannot be read counts as none.
-pub fn track_update(
-    schema: Schema<'_>,
+///
+/// # Errors
+/// When the change cannot be seen in a version in which somebody owns fields.
+pub fn track_update<'a>(
+    forms: impl Into<Forms<'a>>,
     live: Option<&Value>,
     new: &mut Value,
     manager: &Manager<'_>,
     reset: &FieldSet,
-) {
-    track(schema, live, &Value::Object(Map::new()), new, manager, reset);
+) -> Result<(), ApplyError> {
+    track(forms.into(), live, &Value::Object(Map::new()), new, manager, reset)
 }
 
 /// The same for a new object that is compared with `blank`, which holds what nobody writes.
-pub fn track_create(
-    schema: Schema<'_>,
+///
+/// # Errors
+/// As [`track_update`].
+pub fn track_create<'a>(
+    forms: impl Into<Forms<'a>>,
     blank: &Value,
     new: &mut Value,
     manager: &Manager<'_>,
     reset: &FieldSet,
-) {
-    track(schema, None, blank, new, manager, reset);
+) -> Result<(), ApplyError> {
+    track(forms.into(), None, blank, new, manager, reset)
 }
 
 fn track(
-    schema: Schema<'_>,
+    forms: Forms<'_>,
     live: Option<&Value>,
     blank: &Value,
     new: &mut Value,
     manager: &Manager<'_>,
     reset: &FieldSet,
-) {
-    let mut managed = starting_point(schema, live, new, manager);
+) -> Result<(), ApplyError> {
+    let mut managed = starting_point(forms.schema, live, new, manager);
     managed::encode(new, Managed::new());
     if managed.is_empty() && live.is_some() {
-        return;
+        return Ok(());
     }
     let updater = manager.owner(manager.name, Operation::Update);
     let time = format_time(manager.now);
     let old = live.unwrap_or(blank);
-    ownership::update(Place::root(schema), old, new, &mut managed, updater, &time, reset);
+    ownership::update(forms, (old, new), &mut managed, updater, &time, reset)?;
     ownership::cap_updaters(&mut managed);
     managed::encode(new, managed);
+    Ok(())
 }
 
 fn starting_point(

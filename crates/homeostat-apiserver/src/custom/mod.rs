@@ -4,8 +4,10 @@
 //! definition changes.
 
 mod arena;
+pub(crate) mod conversion;
 mod naming;
 mod prune;
+mod stanza;
 mod status;
 mod structural;
 mod versions;
@@ -19,8 +21,10 @@ use crate::kinds::{Column, Custom, Generation, Kind, ScalePaths, Strategy, Subre
 use crate::schema::KindSchema;
 use crate::validate::Rules;
 
+pub use conversion::Conversion;
 pub use prune::prune;
 pub use status::conditions;
+pub(crate) use status::is_established;
 pub use versions::Versions;
 
 /// The verbs of a custom resource in the order discovery lists them.
@@ -44,6 +48,13 @@ pub fn defaults(definition: &mut Value) {
     }
     if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
         spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        let service = spec
+            .get_mut("conversion")
+            .and_then(|stanza| stanza.pointer_mut("/webhook/clientConfig/service"))
+            .and_then(Value::as_object_mut);
+        if let Some(service) = service {
+            service.entry("port").or_insert_with(|| 443.into());
+        }
         if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
             spec.shift_remove("preserveUnknownFields");
         }
@@ -56,19 +67,21 @@ pub fn defaults(definition: &mut Value) {
     }
 }
 
-/// The rows of a definition's served versions.
-///
-/// # Errors
-/// Everything that is wrong with the definition: names, versions, structure, CEL.
-pub fn definition(definition: &Value) -> Result<Vec<Kind>, Vec<FieldError>> {
+/// Everything that is wrong with a definition: names, versions, structure, CEL, conversion.
+#[must_use]
+pub fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = naming::check(definition);
     errors.extend(structural::check(definition));
-    if !errors.is_empty() {
-        return Err(errors);
-    }
+    errors.extend(stanza::check(definition, old));
+    errors
+}
+
+/// The rows of the served versions of a definition that was found to be right.
+#[must_use]
+pub fn rows(definition: &Value) -> Vec<Kind> {
     let versions = Arc::new(Versions::of(definition));
     let served = list(definition, "/spec/versions").filter(|version| flag(version, "served"));
-    Ok(served.map(|version| row(definition, version, &versions)).collect())
+    served.map(|version| row(definition, version, &versions)).collect()
 }
 
 /// The schema of one version.

@@ -71,14 +71,6 @@ fn identity(definition: &Value, errors: &mut Vec<FieldError>) {
              spec.versions[*].schema instead",
         ));
     }
-    if text(definition, "/spec/conversion/strategy") == "Webhook"
-        && definition.pointer("/spec/conversion/webhook/clientConfig").is_none()
-    {
-        errors.push(FieldError::required(
-            "spec.conversion.webhookClientConfig",
-            "required when strategy is set to Webhook",
-        ));
-    }
 }
 
 fn names(definition: &Value, errors: &mut Vec<FieldError>) {
@@ -144,12 +136,16 @@ fn versions(definition: &Value, errors: &mut Vec<FieldError>) {
         errors.push(invalid("spec.versions", shown(), detail));
     }
     for (index, stored) in list(definition, "/status/storedVersions").enumerate() {
-        if !names.contains(&stored.as_str().unwrap_or_default()) {
+        let name = stored.as_str().unwrap_or_default();
+        if !names.contains(&name) {
             errors.push(invalid(
                 format!("status.storedVersions[{index}]"),
-                stored.clone(),
-                "missing from spec.versions; it was previously a storage version, and must remain in \
-                 spec.versions until a storage migration ensures no data remains persisted in it",
+                name,
+                format!(
+                    "missing from spec.versions; {name} was previously a storage version, and must \
+                     remain in spec.versions until a storage migration ensures no data remains \
+                     persisted in {name} and removes {name} from status.storedVersions"
+                ),
             ));
         }
     }

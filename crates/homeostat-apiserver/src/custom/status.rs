@@ -3,6 +3,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+/// Whether the definition is served.
+pub(crate) fn is_established(definition: &Value) -> bool {
+    super::list(definition, "/status/conditions")
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+}
+
 /// The status a definition has once its names were looked at. `conflict` says which name is taken
 /// and by whom; without one the definition is established at once. Times move only when a
 /// condition does.
@@ -10,9 +16,7 @@ use serde_json::{Value, json};
 pub fn conditions(definition: &Value, conflict: Option<&str>, now: Timestamp) -> Value {
     let mut status = definition.get("status").cloned().unwrap_or_else(|| json!({}));
     let before = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let was_established = before
-        .iter()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+    let was_established = is_established(definition);
     let (names, established) = match conflict {
         None => (
             ("True", "NoConflicts", "no conflicts found"),

@@ -1,13 +1,13 @@
 //! The versions of a definition: how each looks, and which one objects are stored in.
 //!
 //! Without a webhook, versions differ by name only: going from one to another renames, and what
-//! the other version does not know falls away.
+//! the other version does not know falls away. With one, it says how the other form looks.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{flag, list, prune, text};
+use super::{Conversion, flag, list, prune, text};
 use crate::default::apply_defaults;
 use crate::schema::KindSchema;
 
@@ -18,13 +18,18 @@ pub struct Versions {
     pub group: String,
     /// The version that objects are written in.
     pub storage: String,
+    /// The webhook that converts between them, if there is one.
+    pub conversion: Option<Conversion>,
     schemas: BTreeMap<String, KindSchema>,
 }
 
 impl Versions {
     pub(super) fn of(definition: &Value) -> Self {
-        let mut versions =
-            Self { group: text(definition, "/spec/group").to_owned(), ..Self::default() };
+        let mut versions = Self {
+            group: text(definition, "/spec/group").to_owned(),
+            conversion: Conversion::of(definition),
+            ..Self::default()
+        };
         for version in list(definition, "/spec/versions") {
             let name = text(version, "/name").to_owned();
             if flag(version, "storage") {
@@ -41,7 +46,21 @@ impl Versions {
         format!("{}/{}", self.group, self.storage)
     }
 
-    fn schema(&self, api_version: &str) -> Option<&KindSchema> {
+    /// Whether there is such a version, served or not.
+    #[must_use]
+    pub fn has(&self, api_version: &str) -> bool {
+        self.schema(api_version).is_some()
+    }
+
+    /// The same as objects in that version see them, which then is the stored one: nothing needs
+    /// to be converted for them.
+    #[must_use]
+    pub fn storing(&self, api_version: &str) -> Self {
+        let version = api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        Self { storage: version, conversion: None, ..self.clone() }
+    }
+
+    pub(crate) fn schema(&self, api_version: &str) -> Option<&KindSchema> {
         let (group, version) = api_version.split_once('/')?;
         if group == self.group { self.schemas.get(version) } else { None }
     }
@@ -51,6 +70,13 @@ impl Versions {
         object["apiVersion"] = api_version.into();
         if let Some(schema) = self.schema(api_version) {
             prune(schema.root(), object);
+        }
+    }
+
+    /// Fills in the defaults of the version an object is in.
+    pub fn complete(&self, object: &mut Value) {
+        if let Some(schema) = self.schema(text(object, "/apiVersion")) {
+            apply_defaults(schema.root(), object);
         }
     }
 

@@ -11,7 +11,7 @@ use super::body::Body;
 use super::events::Events;
 use super::negotiate::{Accepted, Form};
 use super::render::View;
-use super::{answer, decode, settle, watch};
+use super::{answer, decode, settle, shown, watch};
 use crate::admission::Inquiry;
 use crate::auth::User;
 use crate::registry::options::{ListOptions, Query, WriteOptions};
@@ -39,12 +39,13 @@ impl Call {
         Ok(WriteOptions { user: Some(self.user.clone()), ..options })
     }
 
-    /// Runs a write until its webhooks have said everything it must know.
-    pub(crate) async fn settle(
+    /// Runs a write until its webhooks have said everything it must know; gives what they have
+    /// to say to the client, too.
+    pub(crate) async fn settle<T>(
         &self,
         inquiry: &Inquiry,
-        write: impl Fn() -> Result<Response<Body>, Status>,
-    ) -> Result<Response<Body>, Status> {
+        write: impl Fn() -> Result<T, Status>,
+    ) -> Result<(T, Vec<String>), Status> {
         settle::settle(&self.registry, inquiry, write).await
     }
 
@@ -82,11 +83,20 @@ impl Call {
         self.view()
     }
 
-    pub(crate) fn written(&self, written: &Written) -> Result<Response<Body>, Status> {
+    /// Runs a write to its end and shows what it left behind.
+    pub(crate) async fn write(
+        &self,
+        inquiry: &Inquiry,
+        write: impl Fn() -> Result<Written, Status>,
+    ) -> Result<Response<Body>, Status> {
+        let (written, said) = self.settle(inquiry, write).await?;
+        let kind = &self.target.kind;
+        let object = shown::object(&self.registry, kind, written.object).await?;
         let code = if written.created { 201 } else { 200 };
-        let bytes = self.view_of_one()?.object(&self.target.kind, &written.object);
+        let bytes = self.view_of_one()?.object(kind, &object);
         let mut response = answer::document(code, bytes, self.accepted.encoding);
         answer::warn(&mut response, &written.warnings);
+        answer::warn(&mut response, &said);
         Ok(response)
     }
 
@@ -100,6 +110,7 @@ impl Call {
             wait_for(&self.registry, revision).await?;
         }
         let object = self.registry.get(&self.target)?;
+        let object = shown::object(&self.registry, &self.target.kind, object).await?;
         let bytes = self.view_of_one()?.object(&self.target.kind, &object);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
@@ -122,12 +133,12 @@ impl Call {
             {
                 wait_for(&self.registry, revision).await?;
             }
-            return watch::respond(&self.registry, &self.target, &options, events);
+            return watch::respond(&self.registry, &self.target, &options, events).await;
         }
         if let Freshness::NotOlderThan(revision) | Freshness::Exact(revision) = options.freshness {
             wait_for(&self.registry, revision).await?;
         }
-        let listed = self.registry.list(&self.target, &options)?;
+        let listed = shown::list(&self.registry, &self.target, &options).await?;
         let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
@@ -142,18 +153,18 @@ impl Call {
             let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
             return self.review(shared, body, &options);
         }
-        self.settle(&options.inquiry, || {
+        self.write(&options.inquiry, || {
             let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            self.written(&self.registry.create(&self.target, body, &options)?)
+            self.registry.create(&self.target, body, &options)
         })
         .await
     }
 
     pub(super) async fn update(self, status: bool) -> Result<Response<Body>, Status> {
         let options = self.write_options("UpdateOptions")?;
-        self.settle(&options.inquiry, || {
+        self.write(&options.inquiry, || {
             let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            self.written(&self.registry.update(&self.target, status, body, &options)?)
+            self.registry.update(&self.target, status, body, &options)
         })
         .await
     }
@@ -161,9 +172,9 @@ impl Call {
     pub(super) async fn patch(self, status: bool) -> Result<Response<Body>, Status> {
         decode::check_patch_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("PatchOptions")?;
-        self.settle(&options.inquiry, || {
+        self.write(&options.inquiry, || {
             let patch = self.read_patch()?;
-            self.written(&self.registry.patch(&self.target, status, patch, &options)?)
+            self.registry.patch(&self.target, status, patch, &options)
         })
         .await
     }

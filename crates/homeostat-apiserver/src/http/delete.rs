@@ -1,15 +1,18 @@
 //! The verbs that delete: one object, or all that a selector finds.
 
+use std::sync::Arc;
+
 use http::Response;
 
 use super::answer;
 use super::body::Body;
 use super::call::Call;
-use super::decode;
+use super::{decode, shown};
 use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, ListOptions};
-use crate::registry::{Deleted, fields};
+use crate::registry::{Deleted, Target, fields};
 use crate::status::Status;
+use crate::store::Stored;
 
 impl Call {
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
@@ -24,14 +27,14 @@ impl Call {
 
     pub(super) async fn delete(self) -> Result<Response<Body>, Status> {
         let options = self.delete_options()?;
-        self.settle(&options.inquiry, || self.delete_now(&options)).await
-    }
-
-    fn delete_now(&self, options: &DeleteOptions) -> Result<Response<Body>, Status> {
         let kind = &self.target.kind;
-        let warnings = delete_warnings(kind, options);
-        let deleted = match self.registry.delete(&self.target, options) {
-            Ok(deleted) => deleted,
+        let mut warnings = delete_warnings(kind, &options);
+        let delete = || self.registry.delete(&self.target, &options);
+        let deleted = match self.settle(&options.inquiry, delete).await {
+            Ok((deleted, mut said)) => {
+                warnings.append(&mut said);
+                deleted
+            }
             Err(status) => return Err(status.warned(warnings)),
         };
         if let Deleted::Gone(object) = &deleted
@@ -44,7 +47,8 @@ impl Call {
             answer::warn(&mut response, &warnings);
             return Ok(response);
         }
-        let bytes = self.view_of_one()?.object(kind, deleted.object());
+        let object = shown::object(&self.registry, kind, deleted.object().clone()).await?;
+        let bytes = self.view_of_one()?.object(kind, &object);
         let mut response = answer::document(200, bytes, self.accepted.encoding);
         answer::warn(&mut response, &warnings);
         Ok(response)
@@ -54,19 +58,19 @@ impl Call {
         let options = self.delete_options()?;
         let kind = &self.target.kind;
         let list = ListOptions::parse(&self.query, |selector| fields::check(kind, selector))?;
-        self.settle(&options.inquiry, || self.delete_all(&list, &options)).await
-    }
-
-    fn delete_all(
-        &self,
-        list: &ListOptions,
-        options: &DeleteOptions,
-    ) -> Result<Response<Body>, Status> {
-        let warnings = delete_warnings(&self.target.kind, options);
-        let items = match self.registry.delete_collection(&self.target, list, options) {
-            Ok(items) => items,
-            Err(status) => return Err(status.warned(warnings)),
-        };
+        let mut warnings = delete_warnings(kind, &options);
+        let selected = shown::list(&self.registry, &self.target, &list).await?.items;
+        let mut items = Vec::new();
+        for object in selected {
+            match self.delete_one(&object, &options).await {
+                Ok(mut said) => {
+                    warnings.append(&mut said);
+                    items.push(object);
+                }
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status.warned(warnings)),
+            }
+        }
         let listed = crate::registry::Listed {
             revision: self.registry.store.revision(),
             items,
@@ -77,6 +81,22 @@ impl Call {
         let mut response = answer::document(200, bytes, self.accepted.encoding);
         answer::warn(&mut response, &warnings);
         Ok(response)
+    }
+
+    /// Deletes one object of a collection, with webhooks asked about it alone.
+    async fn delete_one(
+        &self,
+        object: &Stored,
+        options: &DeleteOptions,
+    ) -> Result<Vec<String>, Status> {
+        let target = Target {
+            kind: self.target.kind.clone(),
+            namespace: object.key.namespace.clone(),
+            name: object.key.name.clone(),
+        };
+        let options = DeleteOptions { inquiry: Arc::default(), ..options.clone() };
+        let delete = || self.registry.delete(&target, &options);
+        Ok(self.settle(&options.inquiry, delete).await?.1)
     }
 }
 

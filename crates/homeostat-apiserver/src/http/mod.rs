@@ -15,6 +15,7 @@ pub(crate) mod node;
 mod render;
 pub(crate) mod route;
 mod settle;
+mod shown;
 mod subresource;
 mod verbs;
 mod watch;

@@ -1,14 +1,13 @@
 //! Runs a write to its end: asks what it has to know, and tries again until nothing is open.
+//! Reads ask here, too; they have nothing to try again.
 
 use std::future::Future;
 
 use futures::future::join_all;
-use http::Response;
 use serde_json::{Value, json};
 
-use super::answer;
-use super::body::Body;
-use crate::admission::{Answer, Inquiry, Question};
+use crate::admission::{Answer, Inquiry, Question, Topic};
+use crate::custom::conversion;
 use crate::registry::Registry;
 use crate::status::Status;
 use crate::webhook_client;
@@ -16,24 +15,26 @@ use crate::webhook_client;
 /// A write that still has questions after so many rounds competes with others for its object.
 const ROUNDS: usize = 64;
 
-/// Runs `write` until it has an answer to everything it asks; its warnings go with its response.
-pub(crate) async fn settle(
+/// Runs `write` until it has an answer to everything it asks. What webhooks have to say to the
+/// client comes with its result.
+pub(crate) async fn settle<T>(
     registry: &Registry,
     inquiry: &Inquiry,
-    write: impl Fn() -> Result<Response<Body>, Status>,
-) -> Result<Response<Body>, Status> {
+    write: impl Fn() -> Result<T, Status>,
+) -> Result<(T, Vec<String>), Status> {
     for _ in 0..ROUNDS {
         inquiry.begin();
         let result = write();
         let open = inquiry.open();
         if open.is_empty() {
-            let warnings = inquiry.warnings();
-            if warnings.is_empty() {
-                return result;
-            }
-            let mut response = result.unwrap_or_else(|status| answer::refusal(&status));
-            answer::warn(&mut response, &warnings);
-            return Ok(response);
+            let mut warnings = inquiry.warnings();
+            return match result {
+                Ok(done) => Ok((done, warnings)),
+                Err(mut status) => {
+                    status.warnings.append(&mut warnings);
+                    Err(status)
+                }
+            };
         }
         for (question, answer) in ask(registry, open).await {
             inquiry.answered(&question, answer);
@@ -53,12 +54,20 @@ fn ask(
     }))
 }
 
-async fn ask_one(registry: &Registry, question: &Question) -> Answer {
+/// Asks one question, under a uid of its own.
+pub(crate) async fn ask_one(registry: &Registry, question: &Question) -> Answer {
     let uid = registry.env.uid();
     let mut review = question.review.clone();
     review["request"]["uid"] = uid.clone().into();
-    let reply = webhook_client::call(registry, &question.client, question.timeout, &review).await?;
-    checked(&review, &uid, reply).map_err(|why| format!("received invalid webhook response: {why}"))
+    let reply = webhook_client::call(registry, &question.client, question.timeout, &review).await;
+    match question.topic {
+        Topic::Admission => {
+            let reply = reply.map_err(|why| format!("failed to call webhook: {why}"))?;
+            checked(&review, &uid, reply)
+                .map_err(|why| format!("received invalid webhook response: {why}"))
+        }
+        Topic::Conversion => conversion::objects_of(&review, &uid, reply?),
+    }
 }
 
 /// The response in a reply that fits the question.

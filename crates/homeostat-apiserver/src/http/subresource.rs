@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::call::Call;
-use super::{answer, decode};
+use super::{answer, decode, shown};
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;
-use crate::registry::{self, PartWrite, ScaleWrite, rules};
+use crate::registry::{self, PartWrite, Registry, ScaleWrite, rules};
 use crate::server::Shared;
 use crate::status::Status;
+use crate::store::Stored;
 
 impl Call {
     /// Answers a request for a subresource other than `status`.
@@ -23,7 +24,8 @@ impl Call {
     ) -> Result<Response<Body>, Status> {
         match (name, method) {
             ("scale", &Method::GET | &Method::HEAD) => {
-                let scale = self.registry.scale(&self.target)?;
+                let object = self.registry.get(&self.target)?;
+                let scale = self.scale(object).await?;
                 Ok(answer::value(200, &scale, self.accepted.encoding))
             }
             ("scale", &Method::PUT | &Method::PATCH) => self.write_scale(method).await,
@@ -36,11 +38,11 @@ impl Call {
             ("eviction", &Method::POST) => {
                 let eviction = decode::object(&self.headers, &self.body)?.value;
                 let inquiry = Arc::default();
-                self.settle(&inquiry, || {
-                    let status = self.registry.evict(&self.target, &eviction, &inquiry)?;
-                    Ok(answer::value(201, &status, self.accepted.encoding))
-                })
-                .await
+                let evict = || self.registry.evict(&self.target, &eviction, &inquiry);
+                let (status, said) = self.settle(&inquiry, evict).await?;
+                let mut response = answer::value(201, &status, self.accepted.encoding);
+                answer::warn(&mut response, &said);
+                Ok(response)
             }
             ("token", &Method::POST) => {
                 let options = self.write_options("CreateOptions")?;
@@ -51,8 +53,8 @@ impl Call {
             ("finalize", &Method::PUT) => {
                 let options = self.write_options("UpdateOptions")?;
                 let body = decode::object(&self.headers, &self.body)?;
-                self.settle(&options.inquiry, || {
-                    self.written(&self.registry.finalize(&self.target, &body, &options)?)
+                self.write(&options.inquiry, || {
+                    self.registry.finalize(&self.target, &body, &options)
                 })
                 .await
             }
@@ -86,11 +88,19 @@ impl Call {
         } else {
             ScaleWrite::Patch(self.read_patch()?)
         };
-        self.settle(&options.inquiry, || {
-            let scale = self.registry.set_scale(&self.target, &write, &options)?;
-            Ok(answer::value(200, &scale, self.accepted.encoding))
-        })
-        .await
+        let set = || self.registry.set_scale(&self.target, &write, &options);
+        let (written, said) = self.settle(&options.inquiry, set).await?;
+        let scale = self.scale(written.object).await?;
+        let mut response = answer::value(200, &scale, self.accepted.encoding);
+        answer::warn(&mut response, &said);
+        Ok(response)
+    }
+
+    /// The `Scale` of an object.
+    async fn scale(&self, object: Arc<Stored>) -> Result<Value, Status> {
+        let kind = &self.target.kind;
+        let object = shown::object(&self.registry, kind, object).await?;
+        Registry::scale(kind, &object)
     }
 
     /// A write that takes one part of the object.
@@ -107,10 +117,8 @@ impl Call {
         } else {
             PartWrite::Patch(self.read_patch()?)
         };
-        self.settle(&options.inquiry, || {
-            let written =
-                self.registry.write_part(&self.target, subresource, &write, &options, take)?;
-            self.written(&written)
+        self.write(&options.inquiry, || {
+            self.registry.write_part(&self.target, subresource, &write, &options, take)
         })
         .await
     }

@@ -20,6 +20,7 @@ use tower::BoxError;
 use super::body::Body;
 use super::events::{Event, Events, Lines};
 use super::negotiate::{Accepted, Encoding};
+use super::shown;
 use crate::registry::options::{Freshness, ListOptions};
 use crate::registry::{Registry, Target};
 use crate::status::Status;
@@ -53,14 +54,14 @@ struct Stream {
 }
 
 /// Starts a watch.
-pub(crate) fn respond(
+pub(crate) async fn respond(
     registry: &Arc<Registry>,
     target: &Target,
     options: &ListOptions,
     events: Events,
 ) -> Result<Response<Body>, Status> {
     crate::registry::fields::check(&target.kind, &options.selector)?;
-    let stream = Stream::start(registry, target, options, events)?;
+    let stream = Stream::start(registry, target, options, events).await?;
     let frames = stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         Some((Ok::<_, BoxError>(Frame::data(bytes)), stream))
@@ -87,7 +88,7 @@ pub(crate) fn check_accepted(accepted: Accepted) -> Result<(), Status> {
 }
 
 impl Stream {
-    fn start(
+    async fn start(
         registry: &Arc<Registry>,
         target: &Target,
         options: &ListOptions,
@@ -108,7 +109,9 @@ impl Stream {
             (None, _) => false,
         };
         let watcher = if initial {
-            let (listed, watcher) = registry.list_and_watch(target, options)?;
+            let all = ListOptions { limit: 0, continue_token: String::new(), ..options.clone() };
+            let listed = shown::list(registry, target, &all).await?;
+            let watcher = registry.watch(target, listed.revision)?;
             items = listed.items;
             if options.initial_events == Some(true) && options.bookmarks {
                 initial_end = Some(listed.revision);
@@ -158,6 +161,15 @@ impl Stream {
                 biased;
                 changes = watcher.next() => match changes {
                     Ok(changes) => {
+                        let kind = self.events.kind.clone();
+                        let changes = match shown::changes(&self.registry, &kind, changes).await {
+                            Ok(changes) => changes,
+                            Err(status) => {
+                                self.ready.put_error(&status);
+                                self.watcher = None;
+                                continue;
+                            }
+                        };
                         let events = changes.iter().filter_map(|change| self.events.of(change));
                         for event in events.collect::<Vec<_>>() {
                             self.events.write(&mut self.ready, &event, env.now());

@@ -26,7 +26,10 @@ impl Writer<'_> {
             if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
                 status.insert("used".to_owned(), used);
             }
-            rules::track(self, kind, Some(&live), &mut object, MANAGER, Area::Status);
+            let tracked = rules::track(self, kind, Some(&live), &mut object, MANAGER, Area::Status);
+            if tracked.is_err() {
+                continue;
+            }
             metadata::copy(&mut object, &live, "resourceVersion");
             let expect = Expect::Revision(stored.revision);
             if let Err(status) = self.commit(kind, &stored.key, expect, object, false) {

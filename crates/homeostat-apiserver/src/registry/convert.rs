@@ -1,13 +1,14 @@
 //! One stored object, several served forms: kinds that are served in more than one group or version.
 //!
 //! Events are kept as core/v1; autoscalers as autoscaling/v2; custom resources in the version that
-//! their definition names, or in the one it named when they were written.
+//! their definition names, or in the one it named when they were written. What a webhook has to
+//! say about the latter is asked in [`webhook`](super::webhook); nothing here asks.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::{Custom, Kind};
 use crate::store::Stored;
 
 /// Names of an Event's fields in core/v1 and in events.k8s.io/v1, where they differ.
@@ -38,8 +39,14 @@ fn is_old_autoscaler(kind: &Kind) -> bool {
     kind.group == "autoscaling" && kind.version == "v1" && kind.plural == "horizontalpodautoscalers"
 }
 
+/// Whether a webhook decides how objects of the kind look in other versions. They are shown as it
+/// says before anything else happens to them.
+pub(crate) fn is_by_webhook(kind: &Kind) -> bool {
+    kind.custom.as_ref().is_some_and(|custom| custom.versions.conversion.is_some())
+}
+
 /// From the form the kind speaks to the form that is stored.
-pub(crate) fn to_storage(kind: &Kind, object: &mut Value) {
+pub(super) fn to_storage(kind: &Kind, object: &mut Value) {
     if is_new_event(kind) {
         rename(object, |(core, new)| (new, core));
         object["apiVersion"] = "v1".into();
@@ -61,11 +68,12 @@ pub(crate) fn to_storage(kind: &Kind, object: &mut Value) {
         && kind.version != custom.versions.storage
     {
         custom.versions.rename(object, &custom.versions.stored_as());
+        custom.versions.complete(object);
     }
 }
 
 /// From the form that is stored to the form the kind speaks.
-pub(crate) fn from_storage(kind: &Kind, object: &mut Value) {
+pub(super) fn from_storage(kind: &Kind, object: &mut Value) {
     if let Some(custom) = &kind.custom {
         custom.versions.refresh(object);
         custom.versions.rename(object, &kind.api_version());
@@ -127,6 +135,13 @@ pub(crate) fn value(kind: &Kind, stored: &Stored) -> Value {
 
 /// Whether the stored bytes are what the kind shows.
 fn is_as_stored(kind: &Kind, stored: &Stored) -> bool {
+    let current =
+        |custom: &Custom| custom.versions.conversion.is_some() || is_current(custom, stored);
     stored.api_version == kind.api_version()
-        && kind.custom.as_ref().is_none_or(|custom| stored.revision > custom.since)
+        && kind.custom.as_ref().is_none_or(|custom| current(custom))
+}
+
+/// Whether the object was written under the schema that is in force.
+pub(crate) fn is_current(custom: &Custom, stored: &Stored) -> bool {
+    stored.revision > custom.since
 }

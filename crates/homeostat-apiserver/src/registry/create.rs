@@ -68,7 +68,7 @@ impl Writer<'_> {
         crate::default::always_shown(kind, &mut object);
         if tracking == Tracking::Update {
             // Before admission and the hooks: nobody owns what the server adds of its own accord.
-            rules::track(self, kind, None, &mut object, &options.manager, Area::Main);
+            rules::track(self, kind, None, &mut object, &options.manager, Area::Main)?;
         }
         let given = metadata::name(&object).to_owned();
         let mut review = Review {
@@ -121,6 +121,7 @@ impl Writer<'_> {
                     }
                     return Ok(Written { object: stored, created: true, warnings: Vec::new() });
                 }
+                Err(status) if status.reason != "AlreadyExists" => return Err(status),
                 Err(mut status) if !given.is_empty() || attempt == NAME_ATTEMPTS => {
                     let taken = self.registry.store.get(&super::convert::resource(kind), &key);
                     if taken.is_some_and(|taken| metadata::is_deleting(&taken.value())) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::options::{DeleteOptions, ListOptions};
+use super::options::DeleteOptions;
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::kinds::{Kind, Propagation};
@@ -42,33 +42,6 @@ impl Registry {
     pub fn delete(&self, target: &Target, options: &DeleteOptions) -> Result<Deleted, Status> {
         self.writer_at(&options.inquiry).delete(target, options)
     }
-
-    /// Deletes every object that `list` selects; returns them as they were.
-    ///
-    /// # Errors
-    /// The first refusal; objects before it are deleted.
-    pub fn delete_collection(
-        &self,
-        target: &Target,
-        list: &ListOptions,
-        options: &DeleteOptions,
-    ) -> Result<Vec<Arc<Stored>>, Status> {
-        let listed = self.list(target, list)?;
-        let mut deleted = Vec::new();
-        for object in listed.items {
-            let one = Target {
-                kind: target.kind.clone(),
-                namespace: object.key.namespace.clone(),
-                name: object.key.name.clone(),
-            };
-            match self.delete(&one, options) {
-                Ok(_) => deleted.push(object),
-                Err(status) if status.code == 404 => {}
-                Err(status) => return Err(status),
-            }
-        }
-        Ok(deleted)
-    }
 }
 
 impl Writer<'_> {
@@ -88,23 +61,35 @@ impl Writer<'_> {
         };
         admission::mutate(&mut review)?;
         admission::validate(&review)?;
+        self.delete_admitted(target, options, stored, &live)
+    }
+
+    /// Deletes an object about which nobody is asked.
+    pub(crate) fn delete_admitted(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        stored: Arc<Stored>,
+        live: &Value,
+    ) -> Result<Deleted, Status> {
+        let kind = &target.kind;
         let mut object = live.clone();
         (hooks::of(kind).delete)(self, kind, &mut object)?;
         set_propagation(kind, &mut object, options.propagation);
-        let wanted = grace_seconds(kind, &live, options);
+        let wanted = grace_seconds(kind, live, options);
         let held = !metadata::finalizers(&object).is_empty() || has_spec_finalizers(kind, &object);
-        match metadata::grace(&live) {
+        match metadata::grace(live) {
             // A second delete only ever shortens the wait.
             Some(pending)
-                if metadata::is_deleting(&live) && options.grace.is_some() && wanted < pending =>
+                if metadata::is_deleting(live) && options.grace.is_some() && wanted < pending =>
             {
                 let now = self.registry.env.now();
                 // A time that was cut off at the end of the calendar says nothing of its beginning.
-                let begun = deletion_time(&live).checked_sub(SignedDuration::from_secs(pending));
+                let begun = deletion_time(live).checked_sub(SignedDuration::from_secs(pending));
                 let begun = begun.map_or(now, |begun| begun.min(now));
                 mark(&mut object, begun, wanted);
             }
-            _ if metadata::is_deleting(&live) => {}
+            _ if metadata::is_deleting(live) => {}
             _ if kind.strategy.graceful || held => {
                 mark(&mut object, self.registry.env.now(), wanted);
                 if ends_by_itself(kind) {
@@ -119,7 +104,7 @@ impl Writer<'_> {
         let gone =
             if metadata::is_deleting(&object) { self.is_finished(kind, &object) } else { !held };
         if gone {
-            let marked = metadata::is_deleting(&object) && object != live;
+            let marked = metadata::is_deleting(&object) && object != *live;
             if options.dry_run {
                 let shown =
                     if marked { transient(&stored.key, &object) } else { (*stored).clone() };
@@ -134,7 +119,7 @@ impl Writer<'_> {
             };
             return Ok(Deleted::Gone(self.remove(kind, &last, &object)?));
         }
-        if object == live {
+        if object == *live {
             return Ok(Deleted::Pending(stored));
         }
         if options.dry_run {

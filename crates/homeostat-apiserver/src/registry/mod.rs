@@ -25,6 +25,7 @@ pub mod selector;
 mod subresource;
 mod token;
 pub(crate) mod update;
+pub(crate) mod webhook;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -107,6 +108,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) registry: &'a Registry,
     /// The time of the write.
     pub(crate) time: Timestamp,
+    /// Where questions to conversion webhooks are left; `None` when nobody would ask them.
+    inquiry: Option<&'a Inquiry>,
     _pen: MutexGuard<'a, ()>,
 }
 
@@ -196,13 +199,15 @@ impl Registry {
 
     /// Waits for the pen.
     pub(crate) fn writer(&self) -> Writer<'_> {
-        self.writer_at(&Inquiry::default())
+        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        Writer { registry: self, time: self.env.now(), inquiry: None, _pen: pen }
     }
 
     /// Waits for the pen, for a write that was perhaps begun before.
-    pub(crate) fn writer_at(&self, inquiry: &Inquiry) -> Writer<'_> {
+    pub(crate) fn writer_at<'a>(&'a self, inquiry: &'a Inquiry) -> Writer<'a> {
         let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
-        Writer { registry: self, time: inquiry.time(|| self.env.now()), _pen: pen }
+        let time = inquiry.time(|| self.env.now());
+        Writer { registry: self, time, inquiry: Some(inquiry), _pen: pen }
     }
 
     /// Calls webhooks through `connector` from now on.
@@ -233,10 +238,10 @@ impl Writer<'_> {
         kind: &Kind,
         key: &Key,
         expect: Expect,
-        mut object: Value,
+        object: Value,
         dry_run: bool,
     ) -> Result<Arc<Stored>, Status> {
-        convert::to_storage(kind, &mut object);
+        let object = self.to_storage(kind, object)?;
         if dry_run {
             return Ok(Arc::new(transient(key, &object)));
         }

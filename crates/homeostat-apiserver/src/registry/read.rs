@@ -42,6 +42,16 @@ impl Registry {
 
     /// The selected objects of a collection.
     pub(crate) fn list(&self, target: &Target, options: &ListOptions) -> Result<Listed, Status> {
+        let (revision, items) = self.page(target, options)?;
+        Ok(Self::select(target, options, revision, items))
+    }
+
+    /// The objects of a collection from where the list begins, selected or not.
+    pub(crate) fn page(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+    ) -> Result<(u64, Vec<Arc<Stored>>), Status> {
         fields::check(&target.kind, &options.selector)?;
         let mut range = Self::range(target);
         if options.continue_token.is_empty() {
@@ -63,8 +73,17 @@ impl Registry {
             .snapshot()
             .list(&convert::resource(&target.kind), &range)
             .map_err(|error| self.list_expired(error, range.after.as_ref()))?;
-        let mut items: Vec<Arc<Stored>> = page
-            .items
+        Ok((page.revision, page.items))
+    }
+
+    /// The list of those that are selected, as long as it may be.
+    pub(crate) fn select(
+        target: &Target,
+        options: &ListOptions,
+        revision: u64,
+        items: Vec<Arc<Stored>>,
+    ) -> Listed {
+        let mut items: Vec<Arc<Stored>> = items
             .into_iter()
             .filter(|item| fields::matches(&target.kind, &options.selector, item))
             .collect();
@@ -73,11 +92,11 @@ impl Registry {
             let left = items.len() - options.limit;
             items.truncate(options.limit);
             if let Some(last) = items.last() {
-                continue_token = write_token(Some(page.revision), &last.key);
+                continue_token = write_token(Some(revision), &last.key);
             }
             remaining = options.selector.is_everything().then_some(left);
         }
-        Ok(Listed { revision: page.revision, items, continue_token, remaining })
+        Listed { revision, items, continue_token, remaining }
     }
 
     fn list_expired(&self, error: StoreError, after: Option<&Key>) -> Status {
@@ -91,18 +110,6 @@ impl Registry {
         );
         status.continue_token = Some(write_token(None, after));
         status
-    }
-
-    /// The current objects and a watcher of everything after them.
-    pub(crate) fn list_and_watch(
-        &self,
-        target: &Target,
-        options: &ListOptions,
-    ) -> Result<(Listed, Watcher), Status> {
-        let all = ListOptions { limit: 0, continue_token: String::new(), ..options.clone() };
-        let listed = self.list(target, &all)?;
-        let watcher = self.watch(target, listed.revision)?;
-        Ok((listed, watcher))
     }
 
     /// A watcher of everything after `revision`.

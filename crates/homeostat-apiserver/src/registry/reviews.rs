@@ -52,7 +52,7 @@ impl Asked<'_> {
             _ => {}
         }
         let writer = self.registry.writer();
-        rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main);
+        rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main)?;
         drop(writer);
         if kind.namespaced && metadata::namespace(&question).is_empty() {
             metadata::set(&mut question, "namespace", self.namespace.into());

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
 use super::{Body, Patch, Writer, metadata};
-use crate::apply::{self, ApplyError, FieldSet, Manager, PathElement};
+use crate::admission::Inquiry;
+use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
@@ -219,7 +220,7 @@ pub(crate) fn track(
     object: &mut Value,
     manager: &str,
     area: Area,
-) {
+) -> Result<(), Status> {
     let manager = Manager {
         name: manager,
         api_version: &kind.api_version(),
@@ -231,11 +232,21 @@ pub(crate) fn track(
     if kind.custom.is_some() && !apply::is_typed(schema, object) {
         // Nobody can be said to own what has no place.
         metadata::set(object, "managedFields", Value::Null);
-        return;
+        return Ok(());
     }
-    match live {
-        Some(_) => apply::track_update(schema, live, object, &manager, &reset),
-        None => apply::track_create(schema, &default::blank(kind), object, &manager, &reset),
+    let others = kind.custom.as_ref().map(|custom| writer.others(&custom.versions));
+    let forms = Forms { schema, others: others.as_ref().map(|others| others as &dyn Others) };
+    let tracked = match live {
+        Some(_) => apply::track_update(forms, live, object, &manager, &reset),
+        None => apply::track_create(forms, &default::blank(kind), object, &manager, &reset),
+    };
+    match tracked {
+        Ok(()) => {}
+        Err(ApplyError::Pending) => return Err(Inquiry::unanswered()),
+        Err(error) => {
+            tracing::warn!(%error, "who owns what is forgotten");
+            metadata::set(object, "managedFields", Value::Null);
+        }
     }
     if area == Area::Part("scale") {
         let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
@@ -243,6 +254,7 @@ pub(crate) fn track(
             entry.as_object_mut().map(|entry| entry.shift_remove("time"));
         }
     }
+    Ok(())
 }
 
 /// Leaves the times of ownership alone when nothing else changed.
@@ -299,7 +311,9 @@ pub(crate) fn applied(
     };
     let reset = reset_fields(kind, area);
     let schema = kind.schema.root();
-    apply::apply(schema, live, config, &manager, options.force, &reset).map_err(|error| {
+    let others = kind.custom.as_ref().map(|custom| writer.others(&custom.versions));
+    let forms = Forms { schema, others: others.as_ref().map(|others| others as &dyn Others) };
+    apply::apply(forms, live, config, &manager, options.force, &reset).map_err(|error| {
         let words = error.to_string();
         match error {
             ApplyError::Conflicts(conflicts) => {
@@ -310,7 +324,10 @@ pub(crate) fn applied(
                 Status::apply_conflict(&words, &causes)
             }
             ApplyError::Invalid(_) => Status::bad_request(words),
-            ApplyError::Untypable(_) | ApplyError::ManagedFields(_) => Status::unexplained(words),
+            ApplyError::Pending => Inquiry::unanswered(),
+            ApplyError::Untypable(_)
+            | ApplyError::ManagedFields(_)
+            | ApplyError::Unconverted(_) => Status::unexplained(words),
         }
     })
 }

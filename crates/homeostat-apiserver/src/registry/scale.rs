@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use super::create::Tracking;
 use super::options::WriteOptions;
 use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, metadata, rules};
+use super::{Body, Patch, Registry, Target, Written, metadata, rules};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch;
 use crate::status::Status;
+use crate::store::Stored;
 
 /// Where a kind keeps its numbers, as JSON pointers.
 struct Places {
@@ -97,14 +98,13 @@ pub(crate) enum ScaleWrite {
 }
 
 impl Registry {
-    /// The `Scale` of the object.
+    /// The `Scale` of an object as its kind shows it.
     ///
     /// # Errors
-    /// 404 when there is no such object or its kind has no scale.
-    pub fn scale(&self, target: &Target) -> Result<Value, Status> {
-        let places = places(&target.kind).ok_or_else(Status::no_such_resource)?;
-        let stored = self.get(target)?;
-        Ok(view(&target.kind, &places, &super::convert::value(&target.kind, &stored)))
+    /// 404 when the kind has no scale.
+    pub(crate) fn scale(kind: &Kind, shown: &Stored) -> Result<Value, Status> {
+        let places = places(kind).ok_or_else(Status::no_such_resource)?;
+        Ok(view(kind, &places, &super::convert::value(kind, shown)))
     }
 
     pub(crate) fn set_scale(
@@ -112,7 +112,7 @@ impl Registry {
         target: &Target,
         write: &ScaleWrite,
         options: &WriteOptions,
-    ) -> Result<Value, Status> {
+    ) -> Result<Written, Status> {
         let kind = &target.kind;
         let places = places(kind).ok_or_else(Status::no_such_resource)?;
         let writer = self.writer_at(&options.inquiry);
@@ -120,7 +120,7 @@ impl Registry {
         let owned = is_owned(&writer.live(target)?.1, &places.spec);
         let tracking = if owned { Tracking::Update } else { Tracking::Done };
         let update = Update { area: Area::Part("scale"), tracking, unconditional: true };
-        let written = writer.update(target, update, options, |live| {
+        writer.update(target, update, options, |live| {
             let current = view(kind, &places, live);
             let scale = match write {
                 ScaleWrite::Replace(body) => body.value.clone(),
@@ -149,8 +149,7 @@ impl Registry {
             metadata::copy(&mut object, &scale, "resourceVersion");
             set_pointer(&mut object, &places.spec, replicas.into());
             Ok(object)
-        })?;
-        Ok(view(kind, &places, &super::convert::value(kind, &written.object)))
+        })
     }
 }
 

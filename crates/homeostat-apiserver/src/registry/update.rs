@@ -126,7 +126,7 @@ impl Writer<'_> {
             .store
             .get(&convert::resource(&target.kind), &target.key())
             .ok_or_else(|| Status::not_found(&target.kind, &target.name))?;
-        let value = convert::value(&target.kind, &stored);
+        let value = self.form(&target.kind, &stored)?;
         Ok((stored, value))
     }
 
@@ -152,7 +152,7 @@ impl Writer<'_> {
         crate::default::always_shown(kind, &mut object);
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
-            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area);
+            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area)?;
         }
         let mut review = Review {
             subresource: update.area.subresource(),
@@ -191,7 +191,12 @@ impl Writer<'_> {
             }
             return done(Arc::new(transient(&stored.key, &object)));
         }
-        if object == live {
+        // A write that changes nothing still moves the object to the version that is stored now.
+        let moves = kind
+            .custom
+            .as_ref()
+            .is_some_and(|custom| stored.api_version != custom.versions.stored_as());
+        if object == live && !moves {
             return done(stored);
         }
         let expect = Expect::Revision(stored.revision);

@@ -23,7 +23,7 @@ pub struct Change {
 const OVERHEAD: usize = 160;
 
 impl Change {
-    pub(super) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {
+    pub(crate) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {
         Self { object, previous, deleted, left: OnceLock::new(), metadata: OnceLock::new() }
     }
 

@@ -53,6 +53,10 @@ impl Stored {
             let metadata = object.entry("metadata").or_insert_with(|| json!({}));
             metadata["resourceVersion"] = revision.to_string().into();
         }
+        Self::of(revision, key, value, fields)
+    }
+
+    fn of(revision: u64, key: &Key, mut value: Value, fields: Pairs) -> Self {
         let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let labels =
@@ -62,6 +66,11 @@ impl Stored {
         type_first(&mut value);
         let body = Bytes::from(value.to_string());
         Self { revision, key: key.clone(), api_version, labels, fields, body }
+    }
+
+    /// The same object at the same revision, in another form.
+    pub(crate) fn with_value(&self, value: Value) -> Self {
+        Self::of(self.revision, &self.key, value, self.fields.clone())
     }
 
     /// The same object shown at a later revision.

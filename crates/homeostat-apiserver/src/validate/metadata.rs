@@ -45,7 +45,7 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
         Some(old) => update(meta, old.get("metadata").unwrap_or(&empty)),
     };
     errors.extend(labels(meta.get("labels"), "metadata.labels"));
-    annotations(meta, &mut errors);
+    errors.extend(annotations(meta.get("annotations"), "metadata.annotations"));
     owners(meta, &mut errors);
     finalizers(meta, &mut errors);
     if kind.custom.is_none() {
@@ -139,7 +139,7 @@ fn entries(map: Option<&Value>) -> impl Iterator<Item = (&String, &str)> {
 }
 
 /// Labels, wherever they are.
-pub(super) fn labels(map: Option<&Value>, path: &str) -> Vec<FieldError> {
+pub(crate) fn labels(map: Option<&Value>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in entries(map) {
         errors.extend(name::qualified(key).into_iter().map(|e| invalid(path, key.as_str(), e)));
@@ -148,21 +148,24 @@ pub(super) fn labels(map: Option<&Value>, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn annotations(meta: &Value, errors: &mut Vec<FieldError>) {
+/// Annotations, wherever they are.
+pub(crate) fn annotations(map: Option<&Value>, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let mut size = 0;
-    for (key, value) in entries(meta.get("annotations")) {
+    for (key, value) in entries(map) {
         size += key.len() + value.len();
         let found = name::qualified(&key.to_lowercase());
-        errors.extend(found.into_iter().map(|e| invalid("metadata.annotations", key.as_str(), e)));
+        errors.extend(found.into_iter().map(|e| invalid(path, key.as_str(), e)));
     }
     if size > ANNOTATIONS_SIZE {
         errors.push(FieldError {
-            path: "metadata.annotations".to_owned(),
+            path: path.to_owned(),
             reason: Reason::TooLong,
             value: None,
             detail: format!("may not be more than {ANNOTATIONS_SIZE} bytes"),
         });
     }
+    errors
 }
 
 fn owners(meta: &Value, errors: &mut Vec<FieldError>) {

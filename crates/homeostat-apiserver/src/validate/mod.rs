@@ -5,6 +5,7 @@
 //! here becomes the causes of one 422 answer.
 
 mod builtin;
+pub(crate) mod client_config;
 mod format;
 mod metadata;
 pub(crate) mod name;
@@ -22,6 +23,7 @@ pub use metadata::object_meta;
 pub use rules::{Rules, rules};
 pub use schema::schema;
 
+pub(crate) use metadata::{annotations, labels};
 pub(crate) use name::{
     dns_label, dns_label_1035, dns_subdomain, label_value as label_value_problems,
     qualified as qualified_name_problems,

@@ -58,27 +58,24 @@ pub(crate) async fn call(
     let url = address.url.clone();
     let posted = registry.webhooks().post(address, body.to_string().into());
     let reply = registry.env.timeout(Duration::from_secs(timeout), posted).await;
-    let posting = |why: &str| format!("failed to call webhook: Post {url:?}: {why}");
+    let posting = |why: &str| format!("Post {url:?}: {why}");
     let (code, bytes) = match reply {
         Err(_) => return Err(posting("context deadline exceeded")),
         Ok(Err(why)) => return Err(posting(&why)),
         Ok(Ok(reply)) => reply,
     };
     if code == 404 {
-        return Err(
-            "failed to call webhook: the server could not find the requested resource".to_owned()
-        );
+        return Err("the server could not find the requested resource".to_owned());
     }
     if !(200..300).contains(&code) {
         let said = String::from_utf8_lossy(&bytes).trim().to_owned();
         return Err(format!(
-            "failed to call webhook: an error on the server ({said:?}) has prevented the request \
+            "an error on the server ({said:?}) has prevented the request \
              from succeeding"
         ));
     }
-    serde_json::from_slice(&bytes).map_err(|error| {
-        format!("failed to call webhook: couldn't get version/kind; json parse error: {error}")
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -106,7 +103,7 @@ fn address(registry: &Registry, client: &Value, timeout: u64) -> Result<WebhookA
     let path = format!("/{}?timeout={timeout}s", text(service, "path").trim_start_matches('/'));
     let host = format!("{name}.{namespace}.svc");
     let url = format!("https://{host}:{port}{path}");
-    let unreachable = |why: String| format!("failed to call webhook: Post {url:?}: {why}");
+    let unreachable = |why: String| format!("Post {url:?}: {why}");
     let found = registry
         .peek("services", namespace, name)
         .ok_or_else(|| unreachable(format!("service {name:?} not found")))?;

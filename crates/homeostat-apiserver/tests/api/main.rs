@@ -9,6 +9,9 @@
 mod access;
 mod apply;
 mod conformance;
+mod conversion;
+#[path = "../converter/mod.rs"]
+mod converter;
 mod definitions;
 mod deletion;
 mod durable;

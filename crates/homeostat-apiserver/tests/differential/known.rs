@@ -119,6 +119,46 @@ pub(crate) const KNOWN: &[Known] = &[
         "definitions are accepted and served at once, by the writer and not by a controller",
     ),
     known(
+        "conversion: versions that a webhook converts / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: applies in two versions / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: answers of a conversion webhook that cannot be used / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: answers of a conversion webhook that cannot be used / ",
+        "/managedFields/1",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: a new storage version / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: a new storage version / store the other version",
+        "/managedFields/1",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: conversions that are refused / a ",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "conversion: conversions that are refused / none",
+        "/metadata",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
         "custom: custom resources / of another kind",
         "",
         "a custom object of another kind is refused before its schema is consulted",

@@ -7,6 +7,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a side that cannot be reached ends the test")]
 
+#[path = "../converter/mod.rs"]
+mod converter;
 mod difference;
 mod known;
 mod normal;
@@ -15,7 +17,9 @@ mod script;
 mod side;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use converter::Served;
 use difference::Difference;
 use futures::StreamExt as _;
 use homeostat_apiserver::{AddressRange, Server, ServerConfig};
@@ -43,6 +47,7 @@ const AREAS: &[(&str, &str)] = &[
     ("pods", include_str!("areas/pods.http")),
     ("workloads", include_str!("areas/workloads.http")),
     ("custom", include_str!("areas/custom.http")),
+    ("conversion", include_str!("areas/conversion.http")),
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
     ("policies", include_str!("areas/policies.http")),
@@ -73,8 +78,9 @@ async fn answers_are_those_of_kube_apiserver() {
         .filter(|sequence| sequence.name.contains(&only))
         .collect();
     let compared: usize = sequences.iter().map(|sequence| sequence.steps.len()).sum();
+    let hook = Arc::new(converter::serve().await);
     let mut found: Vec<Difference> = futures::stream::iter(sequences)
-        .map(|sequence| tokio::spawn(run(oracle.clone(), sequence)))
+        .map(|sequence| tokio::spawn(run(oracle.clone(), hook.clone(), sequence)))
         .buffered(4)
         .flat_map(|found| futures::stream::iter(found.unwrap()))
         .collect()
@@ -98,7 +104,7 @@ async fn answers_are_those_of_kube_apiserver() {
 }
 
 /// Sends a sequence to both sides and says where the answers differ.
-async fn run(oracle: Client, sequence: Sequence) -> Vec<Difference> {
+async fn run(oracle: Client, hook: Arc<Served>, sequence: Sequence) -> Vec<Difference> {
     let env = Env::system();
     let id = format!("diff-{}", env.random_alphanumeric(8).to_lowercase());
     let server = Server::new(ServerConfig {
@@ -109,6 +115,10 @@ async fn run(oracle: Client, sequence: Sequence) -> Vec<Difference> {
     });
     let mut ours = Side::new(Client::new(server, "default"), &id);
     let mut theirs = Side::new(oracle, &id);
+    for side in [&mut ours, &mut theirs] {
+        side.set("hook", &hook.url);
+        side.set("ca", &hook.ca);
+    }
     tokio::join!(ours.prepare(), theirs.prepare());
     let mut differences = Vec::new();
     for step in &sequence.steps {

@@ -15,6 +15,7 @@
 //! {"metadata": {"name": "a"}}
 //! ```
 //!
+//! `{{ns}}` is the namespace; `{{hook}}` and `{{ca}}` lead to the webhook of `converter`.
 //! Lines that start with `//` are comments. A body that does not start like JSON is YAML; a
 //! `Content-Type` header overrides that.
 

@@ -48,7 +48,8 @@ fn what_nobody_applied_is_never_removed() {
         &mut edited,
         &at("hand", "v1", 1),
         &status(),
-    );
+    )
+    .unwrap();
     let applied = apply_at(Some(&edited), &json!({"c": "3"}), "one", 2).unwrap();
     assert_eq!(applied["data"], json!({"b": "by hand", "c": "3"}));
 }
@@ -64,7 +65,8 @@ fn an_update_between_two_applies_is_a_conflict_that_names_manager_and_field() {
         &mut edited,
         &at("hand", "v1", 1),
         &status(),
-    );
+    )
+    .unwrap();
     assert_eq!(owned(&edited, "one"), None);
     let error = apply_at(Some(&edited), &json!({"a": "1"}), "one", 2).unwrap_err();
     let expected = "Apply failed with 1 conflict: conflict with \"hand\" using v1: .data.a";

@@ -115,7 +115,7 @@ proptest! {
         let live = forced(None, &first, "one", 0);
         let mut updated = second;
         updated["metadata"] = live["metadata"].clone();
-        track_update(thing().root(), Some(&live), &mut updated, &at("two", VERSION, 1), &status());
+        track_update(thing().root(), Some(&live), &mut updated, &at("two", VERSION, 1), &status()).unwrap();
         let refused = apply(thing().root(), Some(&updated), &first, &at("one", VERSION, 2), false, &status());
         match refused {
             Ok(result) => prop_assert_eq!(&forced(Some(&updated), &first, "one", 2), &result),

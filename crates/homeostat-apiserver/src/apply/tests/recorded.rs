@@ -178,7 +178,8 @@ fn ownership_after_other_writes_is_what_kube_apiserver_says() {
             }
         }
         new["metadata"]["managedFields"] = sent["metadata"]["managedFields"].clone();
-        track_update(step.schema.root(), step.live, &mut new, &step.manager(), &step.reset());
+        track_update(step.schema.root(), step.live, &mut new, &step.manager(), &step.reset())
+            .unwrap();
         assert_eq!(
             new["metadata"].get("managedFields"),
             result["metadata"].get("managedFields"),

@@ -6,7 +6,7 @@ use super::{at, builtin, owned, status};
 use crate::apply::{Manager, keep_times, track_update};
 
 fn tracked(live: Option<&Value>, mut new: Value, manager: &Manager<'_>) -> Value {
-    track_update(builtin("ConfigMap").root(), live, &mut new, manager, &status());
+    track_update(builtin("ConfigMap").root(), live, &mut new, manager, &status()).unwrap();
     new
 }
 

@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions: served as soon as they are stored, and gone only after their objects.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{Hooks, NONE};
@@ -8,14 +10,20 @@ use crate::kinds::Kind;
 use crate::registry::options::DeleteOptions;
 use crate::registry::{Target, Writer, metadata, seconds};
 use crate::status::Status;
-use crate::store::{Expect, Key, Range};
+use crate::store::{Expect, Key, Range, Stored};
 
 const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    create: |writer, kind, object| establish(writer, kind, object),
-    update: |writer, kind, _, object| establish(writer, kind, object),
+    create: |writer, _, object| {
+        establish(writer, object);
+        Ok(())
+    },
+    update: |writer, _, _, object| {
+        establish(writer, object);
+        Ok(())
+    },
     delete: |writer, _, object| {
         let mut finalizers: Vec<String> =
             metadata::finalizers(object).into_iter().map(str::to_owned).collect();
@@ -72,16 +80,12 @@ pub(super) const INSTANCE_HOOKS: Hooks = Hooks {
     ..NONE
 };
 
-/// Completes the definition and sets its conditions, or says what is wrong with it.
-fn establish(writer: &Writer<'_>, kind: &Kind, object: &mut Value) -> Result<(), Status> {
+/// Completes the definition and sets its conditions. Whether it is right is judged afterwards.
+fn establish(writer: &Writer<'_>, object: &mut Value) {
     custom::defaults(object);
-    if let Err(errors) = custom::definition(object) {
-        return Err(Status::invalid(kind, metadata::name(object), &errors));
-    }
     let conflict = taken_name(writer, object);
     let status = custom::conditions(object, conflict.as_deref(), writer.registry.env.now());
     metadata::set_top(object, "status", Some(status));
-    Ok(())
 }
 
 /// A kind or short name that another definition of the same group has.
@@ -102,13 +106,7 @@ fn taken_name(writer: &Writer<'_>, object: &Value) -> Option<String> {
 
 /// Serves the definition's kinds, if its names were accepted.
 fn serve(writer: &Writer<'_>, object: &Value) {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    let established = conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
-    let rows =
-        if established { custom::definition(object).unwrap_or_default() } else { Vec::new() };
+    let rows = if custom::is_established(object) { custom::rows(object) } else { Vec::new() };
     writer.registry.serve(metadata::name(object), rows);
 }
 
@@ -125,14 +123,26 @@ fn delete_instances(writer: &Writer<'_>, definition: &Value) {
     let instances = writer.registry.store.list(name, &Range::default());
     for instance in instances.map(|page| page.items).unwrap_or_default() {
         let target = Target {
-            kind: kind.clone(),
+            kind: as_stored(kind, &instance),
             namespace: instance.key.namespace.clone(),
             name: instance.key.name.clone(),
         };
-        if let Err(status) = writer.delete(&target, &DeleteOptions::default()) {
+        let value = instance.value();
+        let options = DeleteOptions::default();
+        if let Err(status) = writer.delete_admitted(&target, &options, instance, &value) {
             tracing::warn!(%status, definition = name, "an object of a deleted definition stays");
         }
     }
+}
+
+/// The kind in the form in which the object is stored: nobody has to be asked to delete it.
+fn as_stored(kind: &Kind, instance: &Stored) -> Arc<Kind> {
+    let mut kind = kind.clone();
+    if let Some(custom) = kind.custom.as_mut().map(Arc::make_mut) {
+        custom.versions = Arc::new(custom.versions.storing(&instance.api_version));
+        kind.version.clone_from(&custom.versions.storage);
+    }
+    Arc::new(kind)
 }
 
 /// Lets a deleted definition go once none of its objects is left.

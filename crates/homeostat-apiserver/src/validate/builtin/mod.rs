@@ -64,8 +64,8 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
     report.errors
 }
 
-fn definition(value: &Value, _: Option<&Value>, report: &mut Report) {
-    report.errors.extend(crate::custom::definition(value).err().unwrap_or_default());
+fn definition(value: &Value, old: Option<&Value>, report: &mut Report) {
+    report.errors.extend(crate::custom::check(value, old));
 }
 
 #[cfg(test)]
