@@ -8,6 +8,7 @@ mod conformance;
 mod crash;
 mod demo;
 mod figures;
+mod fuzz;
 mod generate;
 mod oracle;
 mod postgres;
@@ -48,6 +49,8 @@ enum Verb {
     },
     /// Kill the store in the middle of its work and look for what it lost.
     Crash(crash::Crash),
+    /// Send random requests to the embedded server and look for what it gets wrong by itself.
+    Fuzz(fuzz::Fuzz),
     /// Measure the start and the memory of an embedded cluster with the four operators.
     Figures,
     /// Check the rules of the code base that the compiler and clippy do not know.
@@ -73,6 +76,7 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Generate(generate) => generate.run(),
         Verb::Bench { what } => what.run(),
         Verb::Crash(crash) => crash.run(),
+        Verb::Fuzz(fuzz) => fuzz.run(),
         Verb::Figures => figures::run_all(),
         Verb::Tidy => tidy::run(),
     }

@@ -17,6 +17,7 @@ pub mod discovery;
 pub mod field;
 pub mod http;
 pub mod kinds;
+mod metrics;
 pub mod openapi;
 pub mod patch;
 pub mod print;

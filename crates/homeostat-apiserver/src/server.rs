@@ -21,6 +21,7 @@ use crate::auth::{Identity, SigningKey};
 use crate::directory::DataDirectory;
 use crate::http::{self as front, Body, NodeConnector};
 use crate::kinds::Kind;
+use crate::metrics::Metrics;
 use crate::openapi::{Document, Documents, custom_document};
 use crate::registry::Registry;
 use crate::status::Status;
@@ -111,6 +112,7 @@ pub(crate) struct Shared {
     documents: Mutex<(u64, Arc<Documents>)>,
     connector: RwLock<Option<Arc<dyn NodeConnector>>>,
     identity: RwLock<Option<Arc<Identity>>>,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl fmt::Debug for Shared {
@@ -199,6 +201,7 @@ impl Server {
             documents,
             connector: RwLock::default(),
             identity: RwLock::default(),
+            metrics: Arc::default(),
         };
         Self { shared: Arc::new(shared) }
     }

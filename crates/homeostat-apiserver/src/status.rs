@@ -3,6 +3,8 @@
 //! Everything the API refuses becomes one of these; the words follow kube-apiserver's because
 //! people and programs match on them. It knows nothing of HTTP besides the code it carries.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldError;
@@ -140,12 +142,9 @@ impl Status {
     #[must_use]
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut all: Vec<String> = Vec::new();
-        for words in errors.iter().map(ToString::to_string) {
-            if !all.contains(&words) {
-                all.push(words);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let all = errors.iter().map(ToString::to_string);
+        let all: Vec<String> = all.filter(|words| seen.insert(words.clone())).collect();
         let words = match &all[..] {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -1,40 +1,52 @@
 //! Dropping what the schema of a custom resource does not name.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
+use crate::decode::MOST_COMPLAINTS;
 use crate::schema::{Schema, Type};
 
 /// Removes fields without a schema, except below `x-kubernetes-preserve-unknown-fields`, and gives
-/// the paths of what went.
+/// the paths of what went, up to a hundred.
 pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
     let mut dropped = Vec::new();
-    walk(schema, value, "", &mut dropped);
+    walk(schema, value, &mut String::new(), &mut dropped);
     dropped
 }
 
-fn walk(schema: Schema<'_>, value: &mut Value, path: &str, dropped: &mut Vec<String>) {
-    let node = schema.node();
+fn walk(schema: Schema<'_>, value: &mut Value, path: &mut String, dropped: &mut Vec<String>) {
+    let (node, length) = (schema.node(), path.len());
     match value {
         Value::Object(object) => {
             object.retain(|name, value| {
-                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                match schema.field(name) {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(name);
+                let kept = match schema.field(name) {
                     Some(field) => {
-                        walk(field, value, &below, dropped);
+                        walk(field, value, path, dropped);
                         true
                     }
                     None if node.preserve_unknown || is_free_form(schema) => true,
                     None => {
-                        dropped.push(below);
+                        if dropped.len() < MOST_COMPLAINTS {
+                            dropped.push(path.clone());
+                        }
                         false
                     }
-                }
+                };
+                path.truncate(length);
+                kept
             });
         }
         Value::Array(items) => {
             if let Some(item) = schema.items() {
                 for (index, value) in items.iter_mut().enumerate() {
-                    walk(item, value, &format!("{path}[{index}]"), dropped);
+                    let _ = write!(path, "[{index}]");
+                    walk(item, value, path, dropped);
+                    path.truncate(length);
                 }
             }
         }

@@ -19,6 +19,9 @@ pub use order::DocumentOrder;
 /// How deep a body may nest. Deeper ones are refused before they can exhaust the stack.
 pub const MAX_DEPTH: usize = 100;
 
+/// Of fields that are not known or repeated, so many are told of. A body may hold a hundred thousand.
+pub(crate) const MOST_COMPLAINTS: usize = 100;
+
 /// A body that was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decoded {
@@ -51,9 +54,9 @@ pub enum DecodeError {
 /// # Errors
 /// [`DecodeError::Syntax`] for anything but one JSON value of bounded depth.
 pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-    let mut duplicates = Vec::new();
+    let mut reading = tree::Reading::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = tree::Tree::new(&mut duplicates)
+    let value = tree::Tree(&mut reading)
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| {
@@ -64,7 +67,7 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
                 error.to_string()
             })
         })?;
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates: reading.duplicates })
 }
 
 /// Reads a YAML body of one document; JSON is YAML too.
@@ -72,15 +75,15 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 /// # Errors
 /// [`DecodeError::Syntax`] for anything but one YAML document of bounded depth and size.
 pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
-    let mut duplicates = Vec::new();
+    let mut reading = tree::Reading::default();
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     };
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
-        tree::Tree::new(&mut duplicates).deserialize(reader)
+        tree::Tree(&mut reading).deserialize(reader)
     })
     .map_err(|error| DecodeError::Syntax(format!("error converting YAML to JSON: {error}")))?;
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates: reading.duplicates })
 }
 
 /// What a strict reader of YAML says about a body with a repeated key: where the first one is.
@@ -92,7 +95,7 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
     };
     let read = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
-        tree::Tree::new(&mut Vec::new()).deserialize(reader)
+        tree::Tree(&mut tree::Reading::default()).deserialize(reader)
     });
     let line = read.err().and_then(|error| error.location()).map_or(0, |at| at.line());
     Some(format!(
@@ -153,6 +156,14 @@ mod tests {
             assert_eq!(decoded.value, json!({"spec": {"a": 2, "list": [{"b": 2}]}}));
             assert_eq!(decoded.duplicates, ["spec.a", "spec.list[0].b"]);
         }
+    }
+
+    #[test]
+    fn of_very_many_repeated_keys_a_hundred_are_reported() {
+        let keys: Vec<String> = (0..20_000).map(|at| format!("\"k{}\":{at}", at / 2)).collect();
+        let decoded = json(format!("{{{}}}", keys.join(",")).as_bytes()).unwrap();
+        assert_eq!((decoded.duplicates.len(), &*decoded.duplicates[99]), (100, "k99"));
+        assert_eq!(decoded.value["k9999"], 19_999);
     }
 
     #[test]

@@ -1,34 +1,58 @@
 //! A JSON value read through serde, from any format, with the path of every repeated key.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::MAX_DEPTH;
+use super::{MAX_DEPTH, MOST_COMPLAINTS};
 
 /// Whole numbers below this one have one representation as a float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads one value and everything in it.
-#[derive(Debug)]
-pub(super) struct Tree<'a> {
-    path: String,
-    depth: usize,
-    duplicates: &'a mut Vec<String>,
+/// What is known while a body is read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// The way to the value that is read: written out only where somebody is told of it.
+    path: Vec<Step>,
+    /// The paths of repeated keys.
+    pub(super) duplicates: Vec<String>,
 }
 
-impl<'a> Tree<'a> {
-    pub(super) fn new(duplicates: &'a mut Vec<String>) -> Self {
-        Self { path: String::new(), depth: 0, duplicates }
-    }
+#[derive(Debug)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
 
-    fn child(&mut self, path: String) -> Tree<'_> {
-        Tree { path, depth: self.depth + 1, duplicates: self.duplicates }
+impl Reading {
+    /// Notes that the field just entered was there before; whether it is told of.
+    fn repeated(&mut self) -> bool {
+        if self.duplicates.len() >= MOST_COMPLAINTS {
+            return false;
+        }
+        let mut path = String::new();
+        for step in &self.path {
+            let dot = if path.is_empty() { "" } else { "." };
+            let _ = match step {
+                Step::Field(name) => write!(path, "{dot}{name}"),
+                Step::Item(at) => write!(path, "[{at}]"),
+            };
+        }
+        if !self.duplicates.contains(&path) {
+            self.duplicates.push(path);
+        }
+        true
     }
+}
 
+/// Reads one value and everything in it.
+#[derive(Debug)]
+pub(super) struct Tree<'a>(pub(super) &'a mut Reading);
+
+impl Tree<'_> {
     fn check_depth<E: de::Error>(&self) -> Result<(), E> {
-        if self.depth < MAX_DEPTH { Ok(()) } else { Err(E::custom("exceeded max depth")) }
+        if self.0.path.len() < MAX_DEPTH { Ok(()) } else { Err(E::custom("exceeded max depth")) }
     }
 }
 
@@ -88,30 +112,31 @@ impl<'de> Visitor<'de> for Tree<'_> {
         reader.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         self.check_depth()?;
         let mut list = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(self.child(path))? {
+            self.0.path.push(Step::Item(list.len()));
+            let item = items.next_element_seed(Tree(self.0))?;
+            self.0.path.pop();
+            match item {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         self.check_depth()?;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let path =
-                if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if object.contains_key(&key) && !self.duplicates.contains(&path) {
-                self.duplicates.push(path.clone());
-            }
-            let value = entries.next_value_seed(self.child(path))?;
+            self.0.path.push(Step::Field(key.clone()));
             // A repeated key stands where it is repeated, which is where strict readers complain.
-            object.shift_remove(&key);
+            if object.contains_key(&key) && self.0.repeated() {
+                object.shift_remove(&key);
+            }
+            let value = entries.next_value_seed(Tree(self.0))?;
+            self.0.path.pop();
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -1,9 +1,11 @@
 //! What a typed decoder does to a value of a built-in kind: unknown fields fall away, `null` means
 //! absent, and a value that the field's type cannot hold is an error.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
-use super::Quantity;
+use super::{MOST_COMPLAINTS, Quantity};
 use crate::schema::{Node, Schema, Type};
 
 /// Lists that mean something when they are empty, or that their kinds always show.
@@ -38,6 +40,7 @@ pub(super) fn unknown(
                 match schema.field(name) {
                     Some(field) => unknown(field, value, path, found),
                     None if is_open(node) => {}
+                    None if found.len() >= MOST_COMPLAINTS => {}
                     None => found.push(path.clone()),
                 }
                 path.truncate(length);
@@ -132,7 +135,7 @@ impl Walk {
         // A plain map belongs to the struct it is a field of.
         let owner = if own.is_empty() { owner } else { own };
         let (length, fields) = (self.path.len(), self.fields.len());
-        let mut dropped = Vec::new();
+        let mut dropped = BTreeSet::new();
         for (name, value) in object.iter_mut() {
             push_field(&mut self.path, name);
             let is_map_value = !node.properties.contains_key(name);
@@ -141,7 +144,7 @@ impl Walk {
             }
             match schema.field(name) {
                 Some(field) if value.is_null() && is_map_value => *value = zero(field.node()),
-                Some(_) if value.is_null() => dropped.push(name.clone()),
+                Some(_) if value.is_null() => drop(dropped.insert(name.clone())),
                 Some(field) => {
                     self.value(field, value, owner)?;
                     if !is_map_value
@@ -149,20 +152,22 @@ impl Walk {
                         && is_empty(field.node(), value)
                         && !node.required.contains(name)
                     {
-                        dropped.push(name.clone());
+                        dropped.insert(name.clone());
                     }
                 }
                 None if is_open(node) => {}
                 None => {
-                    self.unknown.push(self.path.clone());
-                    dropped.push(name.clone());
+                    if self.unknown.len() < MOST_COMPLAINTS {
+                        self.unknown.push(self.path.clone());
+                    }
+                    dropped.insert(name.clone());
                 }
             }
             self.path.truncate(length);
             self.fields.truncate(fields);
         }
-        for name in &dropped {
-            object.shift_remove(name);
+        if !dropped.is_empty() {
+            object.retain(|name, _| !dropped.contains(name));
         }
         Ok(())
     }

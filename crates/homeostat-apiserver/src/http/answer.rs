@@ -77,16 +77,55 @@ pub(crate) fn warn_first(response: &mut Response<Body>, warning: &str) {
     }
 }
 
-/// Adds `Warning` headers, which kubectl shows. Long ones are cut only where they are too much
-/// together.
+/// Adds `Warning` headers, which kubectl shows. Where they are too much together, long ones are cut
+/// and the last ones left out.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
-    let together: usize = warnings.iter().map(String::len).sum();
-    let longest = if together > LONGEST_TOGETHER { LONGEST_WARNING } else { LONGEST_TOGETHER };
-    for warning in warnings {
+    let (mut written, mut cut) = (0, false);
+    let mut kept: Vec<&str> = Vec::new();
+    for warning in warnings.iter().filter(|warning| !warning.is_empty()) {
+        if cut && written >= LONGEST_TOGETHER {
+            break;
+        }
+        if kept.contains(&warning.as_str()) {
+            continue;
+        }
+        kept.push(warning);
+        let length = |warning: &str| warning.chars().count();
+        written += if cut { length(warning).min(LONGEST_WARNING) } else { length(warning) };
+        if !cut && written > LONGEST_TOGETHER {
+            cut = true;
+            written = kept.iter().map(|warning| length(warning).min(LONGEST_WARNING)).sum();
+        }
+    }
+    let longest = if cut { LONGEST_WARNING } else { LONGEST_TOGETHER };
+    for warning in kept {
         let short: String = warning.chars().take(longest).collect();
         let escaped = short.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
         if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
             response.headers_mut().append(WARNING, header);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(warnings: &[String]) -> Vec<usize> {
+        let mut response = Response::new(full(""));
+        warn(&mut response, warnings);
+        response.headers().get_all(WARNING).iter().map(HeaderValue::len).collect()
+    }
+
+    #[test]
+    fn however_many_warnings_there_are_the_headers_stay_small() {
+        let around = "299 - \"\"".len();
+        let long = |count: usize| -> Vec<String> {
+            (0..count).map(|at| format!("{at:5}{}", "x".repeat(1000))).collect()
+        };
+        assert_eq!(headers(&long(4)), vec![1005 + around; 4]);
+        assert_eq!(headers(&long(5)), vec![LONGEST_WARNING + around; 5]);
+        assert_eq!(headers(&long(50_000)), vec![LONGEST_WARNING + around; 16]);
+        assert_eq!(headers(&["a".to_owned(), String::new(), "a".to_owned()]), [1 + around]);
     }
 }

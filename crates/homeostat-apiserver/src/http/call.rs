@@ -14,6 +14,7 @@ use super::render::View;
 use super::{answer, decode, settle, shown, watch};
 use crate::admission::Inquiry;
 use crate::auth::User;
+use crate::metrics::Metrics;
 use crate::registry::options::{ListOptions, Query, WriteOptions};
 use crate::registry::selector::Selector;
 use crate::registry::{Patch, Registry, Target, Written, fields};
@@ -115,7 +116,7 @@ impl Call {
         Ok(answer::document(200, bytes, self.accepted.encoding))
     }
 
-    pub(super) async fn list_or_watch(self) -> Result<Response<Body>, Status> {
+    pub(super) async fn list_or_watch(self, metrics: &Metrics) -> Result<Response<Body>, Status> {
         use crate::registry::options::Freshness;
         let kind = &self.target.kind;
         let check = |selector: &Selector| fields::check(kind, selector);
@@ -127,6 +128,7 @@ impl Call {
                 namespace: self.target.namespace.clone(),
                 selector: options.selector.clone(),
                 view: self.view()?,
+                sent: metrics.watch_events(kind),
             };
             if options.initial_events == Some(true)
                 && let Freshness::NotOlderThan(revision) = options.freshness

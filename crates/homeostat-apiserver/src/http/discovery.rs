@@ -101,6 +101,7 @@ fn paths(versions: impl Iterator<Item = String>) -> Value {
             "/apis",
             "/healthz",
             "/livez",
+            "/metrics",
             "/openapi/v2",
             "/openapi/v3",
             "/readyz",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use jiff::Timestamp;
+use prometheus_client::metrics::counter::Counter;
 
 use super::negotiate::Form;
 use super::render::View;
@@ -43,6 +44,8 @@ pub(crate) struct Events {
     pub(crate) namespace: String,
     pub(crate) selector: Selector,
     pub(crate) view: View,
+    /// Counts what is told.
+    pub(crate) sent: Counter,
 }
 
 impl Events {
@@ -69,6 +72,7 @@ impl Events {
     /// Appends the event as one line.
     pub(crate) fn write(&mut self, lines: &mut Lines, event: &Event, now: Timestamp) {
         self.view.now = now;
+        self.sent.inc();
         let (word, object) = match event {
             Event::Initial(object) => ("ADDED", self.view.object(&self.kind, object)),
             Event::Added(change) => ("ADDED", self.changed(change)),
@@ -163,6 +167,7 @@ mod tests {
             namespace: "default".to_owned(),
             selector: Selector::parse(selector, "").unwrap(),
             view: View { form, include: IncludeObject::Metadata, now, headers: true },
+            sent: Counter::default(),
         }
     }
 

@@ -10,6 +10,7 @@ mod decode;
 mod delete;
 mod discovery;
 mod events;
+mod health;
 pub(crate) mod negotiate;
 pub(crate) mod node;
 mod render;

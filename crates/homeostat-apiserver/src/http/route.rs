@@ -17,8 +17,10 @@ pub(crate) enum Route {
     Resource(ResourcePath),
     /// `/version`
     Version,
-    /// `/healthz`, `/livez`, `/readyz` and their checks.
-    Health,
+    /// `/healthz`, `/livez`, `/readyz`, whole or one of their checks.
+    Health { root: String, check: String },
+    /// `/metrics`
+    Metrics,
     /// `/openapi/v2`
     Swagger,
     /// `/openapi/v3`
@@ -75,7 +77,10 @@ pub(crate) fn parse(path: &str) -> Route {
         ["api", version, rest @ ..] => resource("", version, rest, path),
         ["apis", group, version, rest @ ..] => resource(group, version, rest, path),
         ["version"] => Route::Version,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        [root @ ("healthz" | "livez" | "readyz"), check @ ..] => {
+            Route::Health { root: (*root).to_owned(), check: check.join("/") }
+        }
+        ["metrics"] => Route::Metrics,
         ["openid", "v1", "jwks"] => Route::TokenKeys,
         [".well-known", "openid-configuration"] => Route::TokenIssuer,
         ["openapi", "v2"] => Route::Swagger,

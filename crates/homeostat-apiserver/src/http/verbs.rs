@@ -11,10 +11,11 @@ use super::body::{self, Body};
 use super::call::Call;
 use super::negotiate::{self, Accepted, Encoding};
 use super::route::{self, ResourcePath, Route};
-use super::{answer, decode, discovery, node};
+use super::{answer, decode, discovery, health, node};
 use crate::auth::{Tokens, User, caller};
 use crate::kinds::Kind;
-use crate::registry::options::Query;
+use crate::metrics::{self, Measure, Sort};
+use crate::registry::options::{self, Query};
 use crate::registry::{Registry, Target};
 use crate::server::Shared;
 use crate::status::Status;
@@ -25,7 +26,8 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let encoding =
         negotiate::accepted(request.headers()).map_or(Encoding::Json, |accepted| accepted.encoding);
-    let answered = route(&shared, request).await;
+    let mut measure = Measure::begin(&shared.metrics, &shared.registry.env);
+    let answered = route(&shared, request, &mut measure).await;
     // A refusal, too, may tell of something that is not durable yet.
     let settled = if reads { Ok(()) } else { shared.registry.store.settle().await };
     let settled = settled.map_err(|error| Status::internal(error.to_string()));
@@ -33,20 +35,47 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         Ok(response) => response,
         Err(status) => answer::refusal_in(&status, encoding),
     };
+    let response = measure.end(response);
     if head { response.map(|_| body::full(Bytes::new())) } else { response }
 }
 
-async fn route(shared: &Arc<Shared>, request: Request<Body>) -> Result<Response<Body>, Status> {
+async fn route(
+    shared: &Arc<Shared>,
+    request: Request<Body>,
+    measure: &mut Measure,
+) -> Result<Response<Body>, Status> {
     let user = caller(shared, &request)?;
     match route::parse(request.uri().path()) {
-        Route::Resource(path) => resource(shared, user, path, request).await,
-        Route::Health => Ok(answer::text(200, "ok")),
+        Route::Resource(path) => resource(shared, user, path, request, measure).await,
+        Route::Health { root, check } => {
+            if check.is_empty() {
+                measure.name(Sort::path(&format!("/{root}")), false);
+            }
+            Ok(health::respond(&shared.registry, &root, &check, &request))
+        }
+        Route::Metrics => Ok(measured(shared, &request)),
         Route::Version => Ok(answer::document(200, format!("{:#}", version()), Encoding::Json)),
         Route::TokenKeys => token_keys(shared),
         Route::TokenIssuer => Ok(token_issuer(&request)),
         Route::Unknown => Ok(answer::text(404, "404 page not found\n")),
         other => discovery::respond(shared, &other, &request),
     }
+}
+
+/// What the server counts about itself, or a fresh start for it.
+fn measured(shared: &Shared, request: &Request<Body>) -> Response<Body> {
+    if request.method() == Method::DELETE {
+        shared.metrics.reset();
+        return answer::text(200, "metrics reset\n");
+    }
+    let text = shared.metrics.text(&shared.registry);
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let open = accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
+    let (media, text) =
+        if open { (metrics::OPEN, text) } else { (metrics::CLASSIC, metrics::classic(&text)) };
+    let mut response = answer::text(200, text);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response
 }
 
 /// The keys with which anybody can check the tokens of service accounts.
@@ -90,6 +119,7 @@ async fn resource(
     user: Arc<User>,
     path: ResourcePath,
     request: Request<Body>,
+    measure: &mut Measure,
 ) -> Result<Response<Body>, Status> {
     let catalogue = shared.registry.catalogue();
     let Some(kind) = catalogue.find(&path.group, &path.version, &path.plural) else {
@@ -107,6 +137,7 @@ async fn resource(
     let target =
         Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };
     if node::is_for_node(&path) {
+        measure.name(Sort::resource(kind, "CONNECT", &path.subresource, "resource"), false);
         return node::forward(shared, &target, &path, request).await;
     }
     let part_is_served =
@@ -137,6 +168,9 @@ async fn resource(
             query.insert("fieldSelector".to_owned(), format!("metadata.name={}", path.name));
         }
     }
+    if let Some(sort) = sort(kind, &path, &parts.method, &query, &parts.headers) {
+        measure.name(sort, query.get("dryRun").is_some_and(|value| value == "All"));
+    }
     let call = Call {
         registry: shared.registry.clone(),
         user,
@@ -158,6 +192,25 @@ async fn resource(
     }
 }
 
+/// What the request is counted under; nothing for those that no kind answers.
+fn sort(
+    kind: &Kind,
+    path: &ResourcePath,
+    method: &Method,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Option<Sort> {
+    let of_many = path.name.is_empty();
+    let watches = path.watch || (of_many && options::flag(query, "watch"));
+    let verb = metrics::verb(method, of_many, watches, decode::is_apply(headers))?;
+    let scope = match (of_many && verb != "POST", path.namespace.is_empty()) {
+        (false, _) => "resource",
+        (true, false) => "namespace",
+        (true, true) => "cluster",
+    };
+    Some(Sort::resource(kind, verb, &path.subresource, scope))
+}
+
 async fn verb(
     shared: &Arc<Shared>,
     call: Call,
@@ -166,8 +219,10 @@ async fn verb(
 ) -> Result<Response<Body>, Status> {
     let namespaced = call.target.kind.namespaced;
     match (method, path.name.as_str(), path.subresource.as_str()) {
-        (&Method::GET, "", _) if call.target.kind.is_stored() => call.list_or_watch().await,
-        (&Method::GET, _, "") if path.watch => call.list_or_watch().await,
+        (&Method::GET, "", _) if call.target.kind.is_stored() => {
+            call.list_or_watch(&shared.metrics).await
+        }
+        (&Method::GET, _, "") if path.watch => call.list_or_watch(&shared.metrics).await,
         // Objects are made and emptied out namespace by namespace.
         (&Method::POST | &Method::DELETE, "", _)
             if namespaced && call.target.namespace.is_empty() =>

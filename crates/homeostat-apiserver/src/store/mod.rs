@@ -304,6 +304,12 @@ impl Store {
         Ok(Watcher::new(self.clone(), resource.to_owned(), revision, changed))
     }
 
+    /// Whether writes are still taken: not after its storage failed.
+    #[must_use]
+    pub fn works(&self) -> bool {
+        !self.writers().failed
+    }
+
     /// How the store is.
     #[must_use]
     pub fn figures(&self) -> Figures {

@@ -9,6 +9,8 @@
 
 #[path = "../converter/mod.rs"]
 mod converter;
+#[path = "../dice/mod.rs"]
+mod dice;
 mod difference;
 mod known;
 mod normal;

@@ -3,7 +3,6 @@
 //! The seed of a run is printed; the seed of a sequence that differs is printed with the shortest
 //! form of it that still does, as a script for `areas/`. Accepted differences: [`known`].
 
-mod dice;
 mod known;
 mod objects;
 mod requests;

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::dice::Dice;
+use crate::dice::Dice;
 
 /// One kind, as `kinds.json` describes it.
 #[derive(Debug, Deserialize)]

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::dice::Dice;
 use super::objects::{Edit, Sample, only, set};
+use crate::dice::Dice;
 use crate::script::{Sequence, Step};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
