@@ -7,6 +7,7 @@ mod arena;
 pub(crate) mod conversion;
 mod naming;
 mod prune;
+mod rules;
 mod stanza;
 mod status;
 mod structural;
@@ -71,7 +72,7 @@ pub fn defaults(definition: &mut Value) {
 #[must_use]
 pub fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = naming::check(definition);
-    errors.extend(structural::check(definition));
+    errors.extend(structural::check(definition, old));
     errors.extend(stanza::check(definition, old));
     errors
 }

@@ -1,5 +1,5 @@
 //! The rules that make an `openAPIV3Schema` structural: every value has a type, junctors only
-//! restrict, and what is written in it (defaults, patterns, CEL) works.
+//! restrict, and what is written in it (defaults, patterns) works.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ const NOT_IN_JUNCTORS: &[&str] = &[
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// All that is wrong with the schemas of a definition.
-pub(super) fn check(definition: &Value) -> Vec<FieldError> {
+pub(super) fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let versions: Vec<&Value> = list(definition, "/spec/versions").collect();
     let schema_of = |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned();
@@ -48,8 +48,18 @@ pub(super) fn check(definition: &Value) -> Vec<FieldError> {
         } else {
             format!("spec.versions[{index}].schema.openAPIV3Schema")
         };
+        let before = errors.len();
         let mut walk = Walk { errors: &mut errors };
         walk.node(document, &path, Place::Root);
+        // Rules rely on the structure.
+        if errors.len() == before {
+            let name = version.get("name");
+            let was = old.and_then(|old| {
+                list(old, "/spec/versions").find(|version| version.get("name") == name)
+            });
+            let is_known = was.is_some_and(|was| schema_of(was).as_ref() == Some(document));
+            errors.extend(super::rules::check(document, &path, is_known));
+        }
         if shared {
             break;
         }
@@ -91,7 +101,6 @@ impl Walk<'_> {
             self.default(document, path);
         }
         self.pattern(document, path);
-        self.rules(document, path);
         self.below(document, path, place);
     }
 
@@ -229,56 +238,6 @@ impl Walk<'_> {
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.invalid(format!("{path}.pattern"), pattern, detail);
-        }
-    }
-
-    fn rules(&mut self, document: &Value, path: &str) {
-        for (index, rule) in list(document, "/x-kubernetes-validations").enumerate() {
-            let path = format!("{path}.x-kubernetes-validations[{index}]");
-            let text =
-                |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default().trim();
-            let expression = text("rule");
-            if expression.is_empty() {
-                self.errors
-                    .push(FieldError::required(format!("{path}.rule"), "rule is not specified"));
-                continue;
-            }
-            if let Some(problem) = validate::rule_problems(expression) {
-                self.invalid(format!("{path}.rule"), rule.clone(), problem);
-                continue;
-            }
-            if let Some(problem) = Some(text("messageExpression"))
-                .filter(|e| !e.is_empty())
-                .and_then(validate::rule_problems)
-            {
-                self.invalid(format!("{path}.messageExpression"), rule.clone(), problem);
-            }
-            if rule.get("optionalOldSelf").is_some() && !validate::rule_uses_old_self(expression) {
-                let detail = "may not be set if oldSelf is not used in rule";
-                self.invalid(
-                    format!("{path}.optionalOldSelf"),
-                    rule["optionalOldSelf"].clone(),
-                    detail,
-                );
-            }
-            let reason = text("reason");
-            let reasons = [
-                "FieldValueDuplicate",
-                "FieldValueForbidden",
-                "FieldValueInvalid",
-                "FieldValueRequired",
-            ];
-            if !reason.is_empty() && !reasons.contains(&reason) {
-                let allowed = reasons.map(|reason| format!("{reason:?}")).join(", ");
-                let detail = format!("supported values: {allowed}");
-                let path = format!("{path}.reason");
-                self.errors.push(FieldError::new(
-                    path,
-                    Reason::NotSupported,
-                    Value::from(reason),
-                    detail,
-                ));
-            }
         }
     }
 

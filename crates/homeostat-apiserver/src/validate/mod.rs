@@ -28,7 +28,6 @@ pub(crate) use name::{
     dns_label, dns_label_1035, dns_subdomain, label_value as label_value_problems,
     qualified as qualified_name_problems,
 };
-pub(crate) use rules::{problems as rule_problems, uses_old_self as rule_uses_old_self};
 
 /// What is wrong in these ways hides what CEL rules rely on.
 const BLOCKING: &[Reason] = &[

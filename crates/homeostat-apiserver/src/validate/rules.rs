@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use kube_cel::{CompiledSchema, ErrorKind, ScopeContext, ValidationError};
+use kube_cel::{CompiledSchema, ErrorKind, ValidationError};
 use serde_json::{Map, Value, json};
 
 use super::{join, schema::old_item};
@@ -21,7 +21,7 @@ pub struct Rules {
 
 impl Rules {
     /// Compiles every rule below the schema, which must be a tree. A rule that does not compile
-    /// is kept and refuses every object; `problems` finds it when the definition is written.
+    /// is kept and refuses every object; it is found when the definition is written.
     #[must_use]
     pub fn compile(schema: Schema<'_>) -> Self {
         let mut rules = Self::default();
@@ -98,22 +98,6 @@ pub fn rules(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError>
         custom.rules.check(kind.schema.root(), value, old, "", &mut errors);
     }
     errors
-}
-
-/// Why an expression cannot be used as a rule, or nothing.
-pub(crate) fn problems(expression: &str) -> Option<String> {
-    match kube_cel::cel::Program::compile(expression) {
-        Err(error) => Some(format!("compilation failed: {error}")),
-        Ok(_) => kube_cel::check_rule_scope(expression, ScopeContext::CrdValidation)
-            .first()
-            .map(|warning| format!("compilation failed: {}", warning.message)),
-    }
-}
-
-/// Whether an expression speaks of the value before the write.
-pub(crate) fn uses_old_self(expression: &str) -> bool {
-    kube_cel::cel::Program::compile(expression)
-        .is_ok_and(|program| program.references().has_variable("oldSelf"))
 }
 
 fn field_error(error: &ValidationError, value: &Value, path: &str) -> FieldError {

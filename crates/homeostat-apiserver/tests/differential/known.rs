@@ -159,6 +159,11 @@ pub(crate) const KNOWN: &[Known] = &[
         "definitions are accepted and served at once, by the writer and not by a controller",
     ),
     known(
+        "custom: rules of definitions / ",
+        "/status/",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
         "custom: custom resources / of another kind",
         "",
         "a custom object of another kind is refused before its schema is consulted",
@@ -167,11 +172,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "custom: definitions that are refused / not structural",
         "",
         "the stored versions of a refused definition, and Go's form of it",
-    ),
-    known(
-        "custom: definitions that are refused / with a rule that cannot be read",
-        "",
-        "CEL rules are parsed but not checked against the types of the schema",
     ),
 ];
 

@@ -1,0 +1,79 @@
+//! Expressions as text and as a tree, with the place of every node: what mistakes point at.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
+use kube_cel::cel::parser::Parser;
+
+/// An expression that was read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) root: IdedExpr,
+    text: String,
+    /// Where each node is. The parser tells it only along with an error.
+    places: Option<Arc<SourceInfo>>,
+}
+
+/// One mistake, at an offset in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    pub(crate) offset: usize,
+    pub(crate) words: String,
+}
+
+impl Source {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// Every mistake of syntax, in the form of cel-go.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let parse = |text: &str| Parser::new().enable_optional_syntax(true).parse(text);
+        match parse(text) {
+            Ok(root) => {
+                // The tree of an expression does not depend on the bracket that follows it, which
+                // no expression can end with.
+                let broken = parse(&format!("{text}\n]")).err();
+                let first = broken.and_then(|errors| errors.errors.into_iter().next());
+                let places = first.and_then(|error| error.source_info);
+                Ok(Self { root, text: text.to_owned(), places })
+            }
+            Err(errors) => {
+                let mistakes = errors.errors.iter().map(|error| {
+                    let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
+                    let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
+                    shown(text, line, column - 1, &error.msg)
+                });
+                Err(mistakes.collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+
+    /// Where a node begins, or where its operator is.
+    pub(crate) fn offset(&self, id: u64) -> usize {
+        let found = self.places.as_ref().and_then(|places| places.offset_for(id));
+        found.and_then(|(start, _)| usize::try_from(start).ok()).unwrap_or_default()
+    }
+
+    /// The mistakes in the order of the text, in the form of cel-go.
+    pub(crate) fn report(&self, mut mistakes: Vec<Mistake>) -> String {
+        mistakes.sort_by_key(|mistake| mistake.offset);
+        let lines = mistakes.iter().map(|mistake| {
+            let before: String = self.text.chars().take(mistake.offset).collect();
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or("").chars().count();
+            shown(&self.text, line, column, &mistake.words)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// One mistake with the line it is on; lines count from one, columns from nought.
+fn shown(text: &str, line: usize, column: usize, words: &str) -> String {
+    let mut shown = format!("ERROR: <input>:{line}:{}: {words}", column + 1);
+    if let Some(snippet) = text.split('\n').nth(line - 1) {
+        let dots = ".".repeat(column);
+        let _ = write!(shown, "\n | {snippet}\n | {dots}^");
+    }
+    shown
+}
