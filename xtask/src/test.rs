@@ -21,8 +21,9 @@ pub(crate) struct Test {
 
 /// The test targets that run twice, on the embedded API and on the real kube-apiserver: the runtime, the cluster's
 /// controllers, the operators, the example. (The operators' objects are also compared side by side, in one test.)
-const ON_BOTH: [&str; 8] = [
+const ON_BOTH: [&str; 9] = [
     "runtime",
+    "webhooks",
     "garbage",
     "workloads",
     "any_cluster",

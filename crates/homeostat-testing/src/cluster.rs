@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use homeostat::journal::Journal;
-use homeostat::{Controller, Env, Manager, Object, Running};
+use homeostat::{AnyObject, Controller, Env, Manager, Object, Running};
 use homeostat_apiserver::{Server, ServerConfig};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -55,8 +55,9 @@ pub fn on_cluster<F: AsyncFnOnce(TestCluster)>(test: F) {
             Some(path) => {
                 let (file, options) = (Kubeconfig::read_from(path), KubeConfigOptions::default());
                 let config = Config::from_custom_kubeconfig(file.unwrap(), &options).await;
-                let client = Client::try_from(config.unwrap()).unwrap();
-                TestCluster::new(&client, Env::system(), false).await
+                let env = Env::system();
+                let client = homeostat::client::connect(&config.unwrap(), env.clone()).unwrap();
+                TestCluster::new(&client, env, false).await
             }
             None => TestCluster::embedded(1).await,
         };
@@ -140,7 +141,7 @@ impl TestCluster {
     }
 
     /// Starts one controller that sees only this test's namespace.
-    pub async fn start<K: Object>(&self, controller: Controller<K>) -> Running {
+    pub async fn start<K: AnyObject>(&self, controller: Controller<K>) -> Running {
         self.start_manager(self.manager().with(controller.namespace(&self.namespace))).await
     }
 

@@ -3,6 +3,15 @@
 //! These are plain functions over the list that a status holds. They never read the clock: a new
 //! condition carries no time of transition, and [`crate::Context::status`] fills it in, keeping
 //! the old one while the condition's status stays the same.
+//!
+//! ```
+//! use homeostat::condition;
+//!
+//! let mut conditions = vec![condition::not_ready("Starting", "one of three is there")];
+//! let now = "2026-01-01T00:00:00Z".parse().unwrap();
+//! assert!(condition::set(&mut conditions, condition::ready("Started", "all are there"), now));
+//! assert!(condition::is_true(&conditions, condition::READY));
+//! ```
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,11 +1,16 @@
 //! Installs custom resource definitions: applies one and waits until the API serves it.
 
+use std::time::Duration;
+
 use futures::TryStreamExt;
+use homeostat_env::Env;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
-use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::core::Request;
 
 use crate::error::{Error, Result};
+use crate::kind::Kind;
 
 /// The field manager that owns what [`install`] applies.
 const MANAGER: &str = "homeostat";
@@ -39,6 +44,39 @@ pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) 
             // The watch ended without a change (its time was up, or its start is too old).
             None => current = api.get(&name).await?,
         }
+    }
+}
+
+/// Waits until the API answers for every version of an established definition. kube-apiserver does
+/// so a moment after it says that it does, and no event tells of it: it is asked until then.
+///
+/// # Errors
+/// When the connection fails.
+pub async fn wait_until_served(
+    client: &kube::Client,
+    env: &Env,
+    definition: &CustomResourceDefinition,
+) -> Result<()> {
+    let spec = &definition.spec;
+    for version in spec.versions.iter().filter(|version| version.served) {
+        let (names, namespaced) = (&spec.names, spec.scope == "Namespaced");
+        let kind = Kind::new(&spec.group, &version.name, &names.kind, &names.plural, namespaced);
+        let mut delay = Duration::from_millis(10);
+        while !is_served(client, &kind).await? {
+            env.sleep(delay).await;
+            delay = (delay * 2).min(Duration::from_secs(1));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the API knows the kind; that somebody may not list it is an answer too.
+async fn is_served(client: &kube::Client, kind: &Kind) -> Result<bool> {
+    let request = Request::new(kind.path(None)).list(&ListParams::default().limit(1));
+    match client.request_text(request.map_err(kube::Error::BuildRequest)?).await {
+        Err(kube::Error::Api(status)) => Ok(!matches!(status.code, 404 | 429 | 503)),
+        Ok(_) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,23 +1,26 @@
 //! Which kind of object: the address of its API and whether it lives in namespaces.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::Resource;
-use kube::core::{ApiResource, GroupVersionKind};
-use serde::Serialize;
+use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-/// A typed Kubernetes object: everything `k8s-openapi` and `#[derive(CustomResource)]` produce.
+use crate::error::{Error, Result};
+
+/// An object whose kind may be known only at run time: every [`Object`],
+/// [`kube::api::DynamicObject`], [`kube::core::PartialObjectMeta`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object",
-    note = "derive `kube::CustomResource` for a custom resource, or use a type of `k8s_openapi`"
+    note = "derive `kube::CustomResource` for a custom resource, use a type of `k8s_openapi`, or `kube::api::DynamicObject`"
 )]
-pub trait Object:
-    Resource<DynamicType = (), Scope: 'static>
+pub trait AnyObject:
+    Resource<DynamicType: 'static, Scope: 'static>
     + Clone
     + Debug
     + Serialize
@@ -28,8 +31,8 @@ pub trait Object:
 {
 }
 
-impl<K> Object for K where
-    K: Resource<DynamicType = (), Scope: 'static>
+impl<K> AnyObject for K where
+    K: Resource<DynamicType: 'static, Scope: 'static>
         + Clone
         + Debug
         + Serialize
@@ -39,6 +42,15 @@ impl<K> Object for K where
         + 'static
 {
 }
+
+/// A typed Kubernetes object: everything `k8s-openapi` and `#[derive(CustomResource)]` produce.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object",
+    note = "derive `kube::CustomResource` for a custom resource, or use a type of `k8s_openapi`"
+)]
+pub trait Object: AnyObject + Resource<DynamicType = ()> {}
+
+impl<K: AnyObject + Resource<DynamicType = ()>> Object for K {}
 
 /// What a cached object can be read as: an [`Object`], [`kube::api::DynamicObject`] for a kind known
 /// only at run time, [`kube::core::PartialObjectMeta`], or any type of your own with fewer fields.
@@ -63,13 +75,45 @@ impl Kind {
     /// The kind of a typed object.
     #[must_use]
     pub fn of<K: Object>() -> Self {
+        Self::from_type::<K>(&())
+    }
+
+    /// The kind of a type that says it at compile time; `None` for those that do not.
+    pub(crate) fn of_type<K: AnyObject>() -> Option<Self> {
+        (&() as &dyn Any).downcast_ref().map(Self::from_type::<K>)
+    }
+
+    fn from_type<K: AnyObject>(dynamic: &K::DynamicType) -> Self {
         Self::new(
-            K::group(&()),
-            K::version(&()),
-            K::kind(&()),
-            K::plural(&()),
+            K::group(dynamic),
+            K::version(dynamic),
+            K::kind(dynamic),
+            K::plural(dynamic),
             TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
         )
+    }
+
+    /// A kind as `kube` describes it, which leaves out whether it lives in namespaces.
+    #[must_use]
+    pub fn from_api_resource(resource: &ApiResource, namespaced: bool) -> Self {
+        let ApiResource { group, version, kind, plural, .. } = resource;
+        Self::new(group, version, kind, plural, namespaced)
+    }
+
+    /// Asks the API for the plural and the scope of a kind known only at run time.
+    ///
+    /// # Errors
+    /// When the API does not serve it, or cannot be reached.
+    pub async fn discover(
+        client: &kube::Client,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Result<Self> {
+        let wanted = GroupVersionKind::gvk(group, version, kind);
+        let (resource, can) = kube::discovery::pinned_kind(client, &wanted).await?;
+        let namespaced = can.scope == kube::discovery::Scope::Namespaced;
+        Ok(Self::from_api_resource(&resource, namespaced))
     }
 
     /// A kind known only at run time.
@@ -151,6 +195,30 @@ impl Kind {
             _ => format!("{root}/{}", self.0.plural),
         }
     }
+}
+
+/// What an object says of its own kind; empty words where it says nothing.
+pub(crate) fn types(object: &impl Serialize) -> TypeMeta {
+    let value = serde_json::to_value(object).unwrap_or_default();
+    TypeMeta::deserialize(&value).unwrap_or_default()
+}
+
+/// The kind of `object` among those that are `known`, for one that says it only at run time.
+pub(crate) fn of_object<'a, T: AnyObject>(
+    object: &T,
+    mut known: impl Iterator<Item = &'a Kind>,
+) -> Result<Kind> {
+    if let Some(kind) = Kind::of_type::<T>() {
+        return Ok(kind);
+    }
+    let TypeMeta { api_version, kind } = types(object);
+    let same = |other: &&Kind| other.kind() == kind && other.api_version() == api_version;
+    known.find(same).cloned().ok_or_else(|| {
+        Error::terminal(format!(
+            "`{kind}` of `{api_version}` is not a kind that the controller declares; \
+             `Related::known` is enough to write it"
+        ))
+    })
 }
 
 /// `Deployment`, with the group where there is one: `Deployment.apps`.

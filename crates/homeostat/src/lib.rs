@@ -23,6 +23,38 @@
 //! # }
 //! ```
 //!
+//! The same controller on a cluster within the process, which is how tests and examples run:
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+//! # use homeostat::{Context, Controller, Manager, Outcome, Result};
+//! # use serde_json::json;
+//! # async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+//! #     let mut secret = Secret::default();
+//! #     secret.metadata.name.clone_from(&config.metadata.name);
+//! #     ctx.apply(secret).await?;
+//! #     Ok(Outcome::Done)
+//! # }
+//! homeostat_testing::on_cluster(async |cluster| {
+//!     let controller = Controller::new(reconcile).owns::<Secret>();
+//!     let running = cluster.start(controller).await;
+//!     cluster.create::<ConfigMap>(json!({ "metadata": { "name": "web" } })).await;
+//!     cluster.until_one::<Secret>("web", "a secret", |_| true).await;
+//!     running.stop().await.unwrap();
+//! });
+//! ```
+//!
+//! | to | see |
+//! |---|---|
+//! | say what wakes a reconcile, and how it is run | [`Controller`], [`controller::Related`], [`Predicate`], [`controller::Source`] |
+//! | read and write from a reconcile | [`Context`], [`condition`], [`external`] |
+//! | say what comes next | [`Outcome`], [`Error`] |
+//! | run controllers, lead, be asked how it goes | [`Manager`], [`Running`], [`Lease`], [`Metrics`] |
+//! | answer the API's questions | [`webhook`] |
+//! | see what happened and why | [`Journal`], [`HotLoop`] |
+//! | write a loop by hand | [`cache`], [`queue`] |
+//!
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
 //! what passes against the embedded cluster passes against a real one. It never prints, never
 //! reads the clock or randomness except through [`Env`], and never polls.
@@ -55,6 +87,7 @@ pub mod webhook;
 pub use homeostat_env::Env;
 pub use {k8s_openapi, kube, prometheus_client};
 
+pub use cache::Namespaces;
 pub use context::{Applied, Change, Context};
 pub use controller::{Controller, Predicate, Reconciler};
 pub use error::{Error, Result};
@@ -62,7 +95,7 @@ pub use event::EventType;
 pub use hotloop::HotLoop;
 pub use journal::Journal;
 pub use key::Key;
-pub use kind::{Kind, Object, View};
+pub use kind::{AnyObject, Kind, Object, View};
 pub use lease::Lease;
 pub use manager::{Manager, Running};
 pub use metrics::Metrics;

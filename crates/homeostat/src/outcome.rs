@@ -6,6 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 /// When to run again. An error is not an outcome: it cannot be combined with a requeue time.
+///
+/// ```
+/// use std::time::Duration;
+/// use homeostat::Outcome;
+///
+/// assert_eq!(Outcome::RequeueAfter(Duration::from_secs(5)).to_string(), "requeue after 5s");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing to do until an event.

@@ -5,15 +5,18 @@
 
 use std::time::Duration;
 
+use homeostat::cache::{Caches, Scope};
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
-use homeostat::webhook::{Answer, Certificate, Review, Webhooks, mutate_path, validate_path};
-use homeostat::{Manager, Result};
+use homeostat::webhook::{
+    Answer, Certificate, Review, SelfSigned, Webhooks, mutate_path, validate_path,
+};
+use homeostat::{Env, Key, Kind, Manager, Result};
 use homeostat_testing::{KUBECONFIG, TestCluster, object, on_cluster};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
 
 /// On the real cluster, or on the embedded one and the wall clock.
@@ -128,5 +131,122 @@ fn a_certificate_that_cannot_be_read_is_said_at_the_start() {
         let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
         let error = manager.webhooks(webhooks).start().await.unwrap_err();
         assert!(error.to_string().contains("/no/such/folder/tls.crt cannot be read"), "{error}");
+    });
+}
+
+/// A configuration that asks `url`, and trusts nobody yet.
+fn untrusting(cluster: &TestCluster, url: &str) -> ValidatingWebhookConfiguration {
+    let mut wish = asking(cluster, url, "");
+    wish["webhooks"][0]["clientConfig"].as_object_mut().unwrap().shift_remove("caBundle");
+    object(wish)
+}
+
+fn own_certificate(cluster: &TestCluster) -> SelfSigned {
+    SelfSigned::in_secret(&cluster.namespace, "webhook").host("127.0.0.1")
+}
+
+#[test]
+fn a_server_that_signs_for_itself_is_trusted_by_those_it_tells() {
+    on_the_wire(async |cluster| {
+        // The API looks at the wall clock, so the certificate must too.
+        let env = Env::system();
+        let own = own_certificate(&cluster).validating(&cluster.namespace);
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
+        let manager = Manager::new(cluster.client.clone(), env.clone());
+        let running = manager.webhooks(webhooks.validates(nothing_bad)).start().await.unwrap();
+        let url = running.webhook_address().unwrap();
+        let url = format!("https://{url}{}", validate_path::<ConfigMap>());
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+        let wish = untrusting(&cluster, &url);
+        validating.create(&PostParams::default(), &wish).await.unwrap();
+
+        let api = cluster.api::<ConfigMap>();
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        let denied = async || loop {
+            match api.create(&dry, &config("probe", "bad")).await {
+                Err(error) if error.to_string().contains("nothing bad in here") => return,
+                _ => env.sleep(Duration::from_millis(50)).await,
+            }
+        };
+        env.timeout(Duration::from_secs(60), denied()).await.unwrap();
+        let secret = cluster.get::<Secret>("webhook").await.unwrap();
+        assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/tls"));
+
+        // Another replica uses the same papers.
+        let own = own_certificate(&cluster).validating(&cluster.namespace);
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
+        let manager = Manager::new(cluster.client.clone(), env.clone());
+        let second = manager.webhooks(webhooks).start().await.unwrap();
+        assert_eq!(cluster.get::<Secret>("webhook").await.unwrap().data, secret.data);
+        second.stop().await.unwrap();
+        validating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+        running.stop().await.unwrap();
+    });
+}
+
+/// The bundle of the configuration's first webhook, once it differs from `old`.
+async fn bundle_other_than(cluster: &TestCluster, old: Option<&Vec<u8>>) -> Vec<u8> {
+    let name = Key::cluster(&*cluster.namespace);
+    let caches = Caches::new(cluster.client.clone(), cluster.env.clone());
+    let kind = Kind::of::<ValidatingWebhookConfiguration>();
+    let informer = caches.informer(kind, Scope::object(&name));
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    informer.on_event(move |delta| drop(told.send(delta.object().clone())));
+    informer.start();
+    loop {
+        let entry = heard.recv().await.unwrap();
+        let seen: ValidatingWebhookConfiguration = entry.decode().unwrap();
+        let bundle = seen.webhooks.unwrap()[0].client_config.ca_bundle.clone().map(|b| b.0);
+        if let Some(bundle) = bundle.filter(|bundle| Some(bundle) != old) {
+            return bundle;
+        }
+    }
+}
+
+#[test]
+fn certificates_are_renewed_in_time_and_what_is_taken_out_is_put_back() {
+    if std::env::var_os(KUBECONFIG).is_some() {
+        return; // A day passes.
+    }
+    on_cluster(async |cluster| {
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+        let wish = untrusting(&cluster, "https://127.0.0.1:1/");
+        validating.create(&PostParams::default(), &wish).await.unwrap();
+        let own = own_certificate(&cluster).validating(&cluster.namespace);
+        let own = own.lifetime(Duration::from_secs(6 * 3600));
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
+        let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+        let running = manager.webhooks(webhooks).start().await.unwrap();
+        let first = bundle_other_than(&cluster, None).await;
+
+        let mut without = validating.get(&cluster.namespace).await.unwrap();
+        without.webhooks.as_mut().unwrap()[0].client_config.ca_bundle = None;
+        validating.replace(&cluster.namespace, &PostParams::default(), &without).await.unwrap();
+        assert_eq!(bundle_other_than(&cluster, None).await, first);
+
+        let papers = async || cluster.get::<Secret>("webhook").await.unwrap().data.unwrap();
+        let before = papers().await;
+        cluster.env.sleep(Duration::from_secs(4 * 3600 + 60)).await;
+        let after = papers().await;
+        assert_ne!(after["tls.crt"], before["tls.crt"], "a third of its life is left");
+        assert_eq!(after["ca.crt"], before["ca.crt"]);
+        // The authority's turn: both are trusted, for a replica may show either's.
+        let second = bundle_other_than(&cluster, Some(&first)).await;
+        let (first, second) =
+            (String::from_utf8(first).unwrap(), String::from_utf8(second).unwrap());
+        assert!(second.contains(first.trim_end()) && second.len() > first.len());
+        assert!(running.health().to_string().contains("ok webhooks\n"), "{}", running.health());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_secret_that_cannot_be_written_is_said_at_the_start() {
+    on_the_wire(async |cluster| {
+        let own = SelfSigned::in_secret("no-such-namespace", "webhook").host("127.0.0.1");
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
+        let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+        let error = manager.webhooks(webhooks).start().await.unwrap_err();
+        assert!(error.chain().contains("no-such-namespace"), "{error:?}");
     });
 }

@@ -8,21 +8,15 @@ mod children;
 mod mark;
 mod provision;
 mod reconcile;
-mod references;
 mod server;
 mod sql;
-
-use std::sync::Arc;
 
 use homeostat::Controller;
 use homeostat::k8s_openapi::api::core::v1::Secret;
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use homeostat::{Context, Key};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use references::References;
 
 /// The name in logs, events, labels and field ownership.
 pub const OPERATOR: &str = "logical-database-operator";
@@ -99,15 +93,6 @@ pub struct LogicalDatabaseStatus {
 /// The controller, ready to be given to a manager.
 #[must_use]
 pub fn controller() -> Controller<LogicalDatabase> {
-    let references = Arc::new(References::default());
-    let by_secret = Arc::clone(&references);
-    let reconcile = move |object: Arc<LogicalDatabase>, ctx: Context<LogicalDatabase>| {
-        let references = Arc::clone(&references);
-        async move { reconcile::reconcile(&object, &ctx, &references).await }
-    };
-    // One watch on Secrets serves both: the server's, which we refer to, and our own.
-    Controller::new(reconcile)
-        .named(OPERATOR)
-        .owns::<Secret>()
-        .watches::<Secret>(move |secret| by_secret.to(&Key::of(secret)))
+    // One watch on Secrets serves both: the server's, which is followed, and our own.
+    Controller::new(reconcile::reconcile).named(OPERATOR).owns::<Secret>()
 }

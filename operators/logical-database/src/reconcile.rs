@@ -1,16 +1,15 @@
 //! One pass of the loop for a LogicalDatabase.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::core::v1::Secret;
-use homeostat::{Context, Error, Key, Outcome, Result, condition};
-use kube::ResourceExt;
+use homeostat::{Context, Error, Outcome, Result, condition};
 use operator_credentials::Credentials;
 
 use crate::mark::Marks;
 use crate::provision::{self, Done};
-use crate::references::References;
 use crate::server::{Server, ServerError};
 use crate::{DeletionPolicy, FINALIZER, LogicalDatabase, LogicalDatabaseStatus, children};
 
@@ -18,24 +17,22 @@ use crate::{DeletionPolicy, FINALIZER, LogicalDatabase, LogicalDatabaseStatus, c
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) async fn reconcile(
-    object: &LogicalDatabase,
-    ctx: &Context<LogicalDatabase>,
-    references: &References,
+    object: Arc<LogicalDatabase>,
+    ctx: Context<LogicalDatabase>,
 ) -> Result<Outcome> {
+    let (object, ctx) = (&*object, &ctx);
     // Before the finalizer: a cleanup that cannot reach the server is woken by the Secret too.
-    let namespace = object.namespace().unwrap_or_default();
-    references.set(ctx.key(), Key::namespaced(namespace, object.spec.server_secret.as_str()));
+    let server_secret = ctx.follow::<Secret>(&object.spec.server_secret).await?;
     let cleanup = || async {
-        clean_up(object, ctx).await.inspect_err(|error| {
+        clean_up(object, ctx, server_secret.as_deref()).await.inspect_err(|error| {
             ctx.event(EventType::Warning, "CleanupFailed", error.chain());
         })
     };
     if ctx.finalizer(FINALIZER, cleanup).await? {
-        references.forget(ctx.key());
         return Ok(Outcome::Done);
     }
 
-    let Some(server_secret) = ctx.get::<Secret>(&object.spec.server_secret).await? else {
+    let Some(server_secret) = server_secret else {
         let message = format!("Secret {} does not exist yet", object.spec.server_secret);
         ctx.status(status(object, None, false, "WaitingForServer", &message)).await?;
         return Ok(Outcome::Done);
@@ -113,13 +110,17 @@ async fn credentials(
 }
 
 /// Leaves the server as the deletion policy says.
-async fn clean_up(object: &LogicalDatabase, ctx: &Context<LogicalDatabase>) -> Result<()> {
+async fn clean_up(
+    object: &LogicalDatabase,
+    ctx: &Context<LogicalDatabase>,
+    server_secret: Option<&Secret>,
+) -> Result<()> {
     if recorded(object).is_none() {
         return Ok(());
     }
     // Without its Secret the server is gone, or nobody can reach it any more: nothing to clean.
-    let Some(secret) = ctx.get::<Secret>(&object.spec.server_secret).await? else { return Ok(()) };
-    let Ok(administrator) = Credentials::from_secret(&secret) else { return Ok(()) };
+    let Some(secret) = server_secret else { return Ok(()) };
+    let Ok(administrator) = Credentials::from_secret(secret) else { return Ok(()) };
     let marks = Marks::of(object);
     let act = async || {
         let server = Server::connect(ctx.env(), &administrator).await?;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::index::{self, Extract};
 use super::store::Delta;
 use super::{Caches, Entry, Informer, Scope};
 use crate::error::Result;
@@ -29,6 +30,8 @@ pub struct Group {
 struct Inner {
     members: BTreeMap<Scope, Member>,
     handlers: Vec<Handler>,
+    /// Kept by every member.
+    indexes: Vec<(String, Extract)>,
 }
 
 struct Member {
@@ -49,7 +52,7 @@ impl Group {
     pub fn follow(&self, scopes: impl IntoIterator<Item = Scope>) {
         let wanted: BTreeSet<Scope> = scopes.into_iter().collect();
         let mut inner = self.lock();
-        let handlers = inner.handlers.clone();
+        let (handlers, indexes) = (inner.handlers.clone(), inner.indexes.clone());
         let left: Vec<Scope> =
             inner.members.keys().filter(|scope| !wanted.contains(scope)).cloned().collect();
         for member in left.iter().filter_map(|scope| inner.members.remove(scope)) {
@@ -64,12 +67,15 @@ impl Group {
             inner
                 .members
                 .entry(scope)
-                .or_insert_with_key(|scope| self.member(scope.clone(), &handlers));
+                .or_insert_with_key(|scope| self.member(scope.clone(), &handlers, &indexes));
         }
     }
 
-    fn member(&self, scope: Scope, handlers: &[Handler]) -> Member {
+    fn member(&self, scope: Scope, handlers: &[Handler], indexes: &[(String, Extract)]) -> Member {
         let informer = self.caches.informer(self.kind.clone(), scope);
+        for (name, extract) in indexes {
+            informer.index_by(name, extract.clone());
+        }
         let told = Arc::new(Mutex::new(Some(BTreeMap::new())));
         let (known, handlers) = (Arc::clone(&told), handlers.to_vec());
         informer.on_event(move |delta| {
@@ -89,6 +95,32 @@ impl Group {
     /// to be called before it. It must be quick, and must not change the group.
     pub fn on_event(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) {
         self.lock().handlers.push(Arc::new(handler));
+    }
+
+    /// Keeps an index by the field at `path` in every scope, as [`Informer::index_field`].
+    pub fn index_field(&self, path: &str) {
+        self.index_by(path, index::field(path));
+    }
+
+    pub(crate) fn index_by(&self, name: &str, extract: Extract) {
+        let mut inner = self.lock();
+        for member in inner.members.values() {
+            member.informer.index_by(name, extract.clone());
+        }
+        inner.indexes.push((name.to_owned(), extract));
+    }
+
+    /// The objects that an index has under `value`, untyped, in key order.
+    ///
+    /// # Errors
+    /// A terminal [`crate::Error`] when there is no index of that name.
+    pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Entry>>> {
+        let mut by_key = BTreeMap::new();
+        for informer in self.informers() {
+            let found = informer.by_index(name, value)?.into_iter();
+            by_key.extend(found.map(|entry| (entry.header.key.clone(), entry)));
+        }
+        Ok(by_key.into_values().collect())
     }
 
     /// The object of that key as type `K`; `None` when no scope has it.
@@ -117,6 +149,12 @@ impl Group {
     #[must_use]
     pub fn informers(&self) -> Vec<Informer> {
         self.lock().members.values().map(|member| member.informer.clone()).collect()
+    }
+
+    /// The informer of one scope; `None` when it is not followed now.
+    #[must_use]
+    pub fn informer(&self, scope: &Scope) -> Option<Informer> {
+        self.lock().members.get(scope).map(|member| member.informer.clone())
     }
 
     /// Waits until every scope that is followed now is in sync; `false` when one was stopped.

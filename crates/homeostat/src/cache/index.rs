@@ -51,7 +51,7 @@ impl std::fmt::Debug for Index {
 }
 
 /// The values at a path such as `spec.nodeName`; lists on the way are followed into every element.
-pub(super) fn field(path: &str) -> Extract {
+pub(crate) fn field(path: &str) -> Extract {
     let path: Vec<String> =
         path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect();
     Arc::new(move |entry| {

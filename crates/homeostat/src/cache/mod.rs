@@ -3,13 +3,15 @@
 //!
 //! With a [`crate::queue::Queue`] this is enough to write a controller by hand:
 //!
-//! ```no_run
-//! # async fn example(client: kube::Client, env: homeostat::Env) -> homeostat::Result<()> {
+//! ```
 //! use homeostat::cache::{Caches, Scope};
+//! use homeostat::k8s_openapi::api::core::v1::ConfigMap;
 //! use homeostat::queue::Queue;
 //! use homeostat::{Key, Kind, Trigger};
-//! use k8s_openapi::api::core::v1::ConfigMap;
 //!
+//! # async fn example(cluster: homeostat_testing::TestCluster) -> homeostat::Result<()> {
+//! # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+//! # cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" } })).await;
 //! let caches = Caches::new(client, env.clone());
 //! let configs = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
 //! let queue: Queue<Key> = Queue::new(env);
@@ -25,9 +27,11 @@
 //!         let _ = config.data;
 //!     }
 //!     queue.done(&item.key);
+//! #   queue.shut_down();
 //! }
 //! # Ok(())
 //! # }
+//! # homeostat_testing::on_cluster(async |cluster| example(cluster).await.unwrap());
 //! ```
 
 mod caches;
@@ -37,6 +41,8 @@ mod header;
 mod index;
 mod informer;
 mod intern;
+mod namespaces;
+mod reach;
 mod reads;
 mod recent;
 pub mod revision;
@@ -54,8 +60,11 @@ pub use entry::Entry;
 pub(crate) use entry::Form;
 pub use group::Group;
 pub use header::{Header, Labels, Owner};
+pub(crate) use index::{Extract, field};
 pub use informer::{Informer, SourceState};
 pub(crate) use intern::Interner;
+pub use namespaces::Namespaces;
+pub(crate) use reach::KindCache;
 pub(crate) use scan::Scan;
 pub use store::{Delta, Store};
 pub use waits::Expect;

@@ -54,7 +54,7 @@ impl Informer {
     /// Keeps an index by the field at `path`, such as `spec.nodeName`; lists on the way are followed
     /// into every element (`spec.volumes.secret.secretName`). The path is its name.
     pub fn index_field(&self, path: &str) {
-        self.write(|store| store.add_index(path, index::field(path)));
+        self.index_by(path, index::field(path));
     }
 
     /// Keeps an index by whatever values `extract` finds. It must depend on the object alone; of two
@@ -64,7 +64,11 @@ impl Informer {
         name: &str,
         extract: impl Fn(&Entry) -> Vec<String> + Send + Sync + 'static,
     ) {
-        self.write(|store| store.add_index(name, Arc::new(extract)));
+        self.index_by(name, Arc::new(extract));
+    }
+
+    pub(crate) fn index_by(&self, name: &str, extract: index::Extract) {
+        self.write(|store| store.add_index(name, extract));
     }
 
     /// The objects that an index has under `value`, untyped, in key order.

@@ -10,6 +10,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod way;
 
 use std::time::Duration;
 

@@ -113,7 +113,7 @@ impl Listening {
     }
 
     fn client(&self) -> kube::Client {
-        connect(self.config.clone(), Env::system()).unwrap()
+        connect(&self.config, Env::system()).unwrap()
     }
 
     /// On how many connections requests of that path came.
@@ -209,7 +209,7 @@ async fn what_becomes_another_protocol_goes_over_the_older_http() {
 async fn a_server_that_accepts_and_says_nothing_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let client = connect(kube::Config::new(url.parse().unwrap()), Env::system()).unwrap();
+    let client = connect(&kube::Config::new(url.parse().unwrap()), Env::system()).unwrap();
     let request = Request::get("/asked").body(Body::empty()).unwrap();
     let answer = tokio::spawn(async move { client.send(request).await });
     let silent = listener.accept().await.unwrap();
@@ -218,4 +218,60 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up() {
     let error = answer.await.unwrap().unwrap_err();
     assert!(format!("{error:?}").contains("did not answer within 60s"), "{error:?}");
     drop(silent);
+}
+
+/// A proxy that connects wherever it is asked to; it tells what it was asked, with whose word.
+async fn proxy(asked: Arc<Mutex<Vec<String>>>) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut caller, _) = listener.accept().await.unwrap();
+            let asked = Arc::clone(&asked);
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(caller.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let target = head.split(' ').nth(1).unwrap().to_owned();
+                asked.lock().unwrap().push(head);
+                let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
+                caller.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut caller, &mut server).await;
+            });
+        }
+    });
+    address.to_string()
+}
+
+#[tokio::test]
+async fn a_proxy_carries_everything_and_sees_nothing() {
+    let server = Listening::on(&["h2", "http/1.1"]).await;
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let address = proxy(Arc::clone(&asked)).await;
+    let mut config = server.config.clone();
+    config.proxy_url = Some(format!("http://me:p%40ss@{address}").parse().unwrap());
+    let client = connect(&config, Env::system()).unwrap();
+    let watch = get(&client, "/watched?watch=true").await;
+    get(&client, "/asked").await;
+    drop(watch);
+    let asked = asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 2, "a connection for the watch, one for the rest: {asked:?}");
+    for head in asked {
+        let target = server.config.cluster_url.authority().unwrap();
+        assert!(head.starts_with(&format!("CONNECT {target} ")), "{head}");
+        assert!(head.to_lowercase().contains("proxy-authorization: basic bwu6cebzcw=="), "{head}");
+    }
+    let versions = server.requests.lock().unwrap().clone();
+    assert!(versions.iter().all(|(_, version, _)| *version == Version::HTTP_2), "{versions:?}");
+}
+
+#[tokio::test]
+async fn a_proxy_of_an_unknown_kind_is_refused_in_words() {
+    let mut config = kube::Config::new("https://127.0.0.1:1".parse().unwrap());
+    config.proxy_url = Some("ftp://127.0.0.1:2".parse().unwrap());
+    let error = connect(&config, Env::system()).err().unwrap();
+    assert!(error.is_terminal() && error.to_string().contains("`ftp`"), "{error}");
 }

@@ -10,6 +10,7 @@ use kube::client::{Body, ConfigExt};
 use tower::{BoxError, ServiceBuilder};
 
 use super::connections::{Connections, Counted, Protocol};
+use super::way::Way;
 use crate::Env;
 use crate::error::{Error, Result};
 
@@ -26,17 +27,16 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// connections of their own, so that neither waits for the other. A connection must come about
 /// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed.
 /// Nothing is sent twice by this client itself: requests of reconciles are, where that is safe.
-/// Through a proxy, `kube`'s own client is used.
+///
+/// The proxy that `config` names (`proxy-url`, or `$HTTPS_PROXY` where it does not say) is used for
+/// everything, except for hosts in `$NO_PROXY`; it may be an `http` or a `socks5` one.
 ///
 /// # Errors
-/// When the certificates or credentials of `config` cannot be used.
-pub fn connect(config: kube::Config, env: Env) -> Result<kube::Client> {
-    if config.proxy_url.is_some() {
-        return Ok(kube::Client::try_from(config)?);
-    }
+/// When the certificates or credentials of `config` cannot be used, or its proxy is of another kind.
+pub fn connect(config: &kube::Config, env: Env) -> Result<kube::Client> {
     let namespace = config.default_namespace.clone();
-    let http_only = connector(&config, Protocol::One)?;
-    let any = connector(&config, Protocol::Any)?;
+    let http_only = connector(config, Protocol::One)?;
+    let any = connector(config, Protocol::Any)?;
     let roads = Roads {
         env,
         requests: Connections::new(any.clone(), Protocol::Any),
@@ -88,12 +88,15 @@ fn is_endless(uri: &http::Uri) -> bool {
     })
 }
 
-fn connector(config: &kube::Config, protocol: Protocol) -> Result<HttpsConnector<HttpConnector>> {
+fn connector(config: &kube::Config, protocol: Protocol) -> Result<HttpsConnector<Way>> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
+    let except = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| std::env::var(name).ok());
+    let except = except.unwrap_or_default();
+    let way = Way::to(&config.cluster_url, config.proxy_url.as_ref(), &except, http)?;
     let tls = config.rustls_client_config()?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let builder = match &config.tls_server_name {
@@ -104,7 +107,7 @@ fn connector(config: &kube::Config, protocol: Protocol) -> Result<HttpsConnector
         None => builder,
     };
     Ok(match protocol {
-        Protocol::Any => builder.enable_all_versions().wrap_connector(http),
-        Protocol::One => builder.enable_http1().wrap_connector(http),
+        Protocol::Any => builder.enable_all_versions().wrap_connector(way),
+        Protocol::One => builder.enable_http1().wrap_connector(way),
     })
 }

@@ -1,23 +1,24 @@
 //! Events about children: what an apply did, in words for people. Nothing when it did nothing.
 
 use super::{Applied, Change, Context, EventType};
-use crate::kind::{Kind, Object};
+use crate::kind::AnyObject;
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Records what [`Self::apply`] did to a child: `Created`; `Updated` when the primary asks for
     /// something new; `Corrected` when it does not, so somebody else had changed the child.
     ///
     /// The primary asks for something new while its status (`observedGeneration`) speaks of an
     /// older generation: call this before [`Self::status`].
-    pub fn announce<T: Object>(&self, applied: &Applied<T>) {
+    pub fn announce<T: AnyObject>(&self, applied: &Applied<T>) {
         let reason = match applied.change {
             Change::Created => "Created",
             Change::Changed if self.has_news() => "Updated",
             Change::Changed => "Corrected",
             Change::Unchanged | Change::Deleted => return,
         };
-        let (kind, meta) = (Kind::of::<T>(), applied.object.meta());
-        let child = format!("{} {}", kind.kind(), meta.name.as_deref().unwrap_or_default());
+        let child = super::reference(&*applied.object);
+        let (kind, name) = (child.kind.unwrap_or_default(), child.name.unwrap_or_default());
+        let child = format!("{kind} {name}");
         let note = match reason {
             "Created" => format!("created {child}"),
             "Updated" => format!("updated {child}"),

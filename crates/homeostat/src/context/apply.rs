@@ -19,9 +19,9 @@ use crate::cache::share;
 use crate::error::Result;
 use crate::journal::ReadFrom;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind};
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Server-side apply of a child: owner reference and namespace set, fields of other managers
     /// taken over by force, no write when nothing would change.
     ///
@@ -30,12 +30,12 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// [`crate::Error::NotOurs`] when somebody else controls it, [`crate::Error::InvalidOwner`],
     /// or what the API says.
-    pub async fn apply<T: Object>(&self, mut desired: T) -> Result<Applied<T>> {
-        let (kind, primary) = (Kind::of::<T>(), self.primary());
+    pub async fn apply<T: AnyObject>(&self, mut desired: T) -> Result<Applied<T>> {
+        let (kind, primary) = (self.kind_of(&desired)?, self.primary());
         if desired.meta().name.is_none() {
             return Err(nameless(&kind));
         }
-        owner::adopt(&*primary, &kind, desired.meta_mut())?;
+        owner::adopt((self.kind(), primary.meta()), &kind, desired.meta_mut())?;
         let key = Key::of(&desired);
         let wish = wish(&desired).map_err(|error| request::undecodable(&kind, &key, error))?;
         let desired_digest = digest(wish.clone());
@@ -44,7 +44,8 @@ impl<K: Object> Context<K> {
         let last = self.memory(|applied| applied.get(&place).cloned());
         let found = self.child::<T>(&kind, &key).await?;
         if let Some(found) = &found {
-            owner::check(&*primary, &kind, found.object.meta(), true)?;
+            let owner = (self.kind(), primary.meta());
+            owner::check(owner, &kind, found.object.meta(), true)?;
             if let Some(last) = &last
                 && last.desired == desired_digest
                 && last.result == found.digest
@@ -87,9 +88,9 @@ impl<K: Object> Context<K> {
         self.run.shared.memories.with(&self.run.key, |memory| work(&mut memory.applied))
     }
 
-    async fn child<T: Object>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {
+    async fn child<T: AnyObject>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {
         let manager = self.controller();
-        if let Some(informer) = self.cache_of(kind, key) {
+        if let Some(informer) = self.full_cache_of(kind, key) {
             self.settle(kind, Some(key)).await?;
             let entry = informer.entry(key);
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(entry.is_some()));
@@ -126,7 +127,7 @@ fn change(same_revision: bool, news: bool, before: Option<u64>, after: Option<u6
 }
 
 /// What is sent: the object without what only the server may say.
-fn wish<T: Object>(desired: &T) -> serde_json::Result<Value> {
+fn wish<T: AnyObject>(desired: &T) -> serde_json::Result<Value> {
     let mut wish = serde_json::to_value(desired)?;
     if let Some(object) = wish.as_object_mut() {
         object.shift_remove("status");

@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::external::{
     Entry, Existing, External, Find, Outside, Policy, Removal, annotation, finalizer,
 };
-use crate::kind::Object;
+use crate::kind::AnyObject;
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Makes sure of one thing outside the cluster, as `policy` says. `name` tells the things of one
     /// object apart: a short lower-case word that never changes.
     ///
@@ -141,7 +141,7 @@ impl<K: Object> Context<K> {
             "resourceVersion": meta.resource_version,
             "annotations": { annotation(name): text },
         }});
-        self.patch_part::<K>(None, "external", self.key(), &patch).await?;
+        self.patch_part::<K>(None, "external", (self.kind(), self.key()), &patch).await?;
         Ok(())
     }
 }

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::{Context, request};
 use crate::error::Result;
-use crate::kind::{Kind, Object};
+use crate::kind::AnyObject;
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Keeps `name` among the finalizers while the primary lives; once it is being deleted runs
     /// `cleanup` and removes the name (uid guarded). Returns `true` when deletion is in progress
     /// and the reconcile should return [`crate::Outcome::Done`].
@@ -55,15 +55,15 @@ impl<K: Object> Context<K> {
             "resourceVersion": meta.resource_version,
             "finalizers": finalizers,
         }});
-        let (kind, key) = (Kind::of::<K>(), self.key().clone());
-        let patched = self.patch_part::<K>(None, "finalizer", &key, &patch).await?;
+        let (kind, key) = (self.kind(), self.key());
+        let patched = self.patch_part::<K>(None, "finalizer", (kind, key), &patch).await?;
         let meta = patched.meta();
         let unheld = meta.finalizers.as_ref().is_none_or(Vec::is_empty)
             && meta.deletion_grace_period_seconds.unwrap_or_default() == 0;
         if meta.deletion_timestamp.is_some() && unheld {
             // The last finalizer went, and the object with it.
             let uid = meta.uid.as_deref().unwrap_or_default();
-            self.expect(&kind, &key, uid, crate::cache::Expect::Deleted);
+            self.expect(kind, key, uid, crate::cache::Expect::Deleted);
         }
         Ok(())
     }

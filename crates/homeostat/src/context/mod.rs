@@ -2,13 +2,15 @@
 //!
 //! Reads of kinds the controller declared (`owns`, `watches`, `reads`, and its own kind) come from
 //! the cache and wait until the cache has seen what this key wrote before. Reads of other kinds go
-//! to the API. A context never starts a watch.
+//! to the API. The only watch that a context starts is that of [`Context::follow`].
 
 mod announce;
 mod apply;
 mod barrier;
 mod external;
 mod finalizer;
+mod follow;
+mod live;
 mod memory;
 mod notes;
 mod owner;
@@ -18,8 +20,9 @@ mod set;
 mod status;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,18 +30,24 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use crate::Env;
-use crate::cache::Informer;
+use crate::cache::KindCache;
+use crate::error::Result;
 use crate::event::Recorder;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{self, AnyObject, Kind};
+
 use crate::lease::Fence;
 use crate::trigger::Trigger;
 
 pub use crate::event::EventType;
 pub(crate) use barrier::settle;
+pub(crate) use follow::Follows;
 pub(crate) use memory::{Memories, Memory};
 use notes::Notes;
 pub(crate) use status::Mark;
+
+/// How long a reconcile waits for a cache before it is tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a write changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,23 +85,76 @@ pub struct Applied<T> {
 /// What all reconciles of one controller share.
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
+    /// The kind of the primaries.
+    pub(crate) kind: Kind,
     pub(crate) env: Env,
     pub(crate) client: kube::Client,
     /// The caches of the declared kinds.
-    pub(crate) informers: BTreeMap<Kind, Informer>,
-    /// The namespace the caches are limited to.
-    pub(crate) namespace: Option<String>,
+    pub(crate) caches: BTreeMap<Kind, KindCache>,
+    /// The declared kinds that have no cache.
+    pub(crate) uncached: BTreeSet<Kind>,
+    /// What the caches call the declared indexes.
+    pub(crate) indexes: Arc<BTreeMap<(Kind, String), String>>,
+    /// Single objects.
+    pub(crate) follows: Arc<Follows>,
     pub(crate) recorder: Recorder,
     pub(crate) memories: Arc<Memories>,
     /// Closed while another process leads.
     pub(crate) fence: Fence,
+    /// How many reconciles have begun.
+    pub(crate) begun: AtomicU64,
     /// How long a request may take.
     pub(crate) request_limit: Duration,
-    /// The kind whose cache holds only labelled objects: good for the primary and nothing else.
-    pub(crate) labelled: Option<Kind>,
+}
+
+impl Shared {
+    /// A number for the reconcile that begins, counted from 1.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 
 /// One reconcile's view of the cluster; cheap to clone.
+///
+/// ```
+/// use std::sync::Arc;
+/// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use homeostat::kube::ResourceExt;
+/// use homeostat::{Change, Context, EventType, Outcome, Result};
+///
+/// /// A secret beside every config map, with a word from the config map `defaults`.
+/// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+///     // Read, and run again whenever it changes.
+///     let defaults = ctx.follow::<ConfigMap>("defaults").await?;
+///     let data = defaults.and_then(|defaults| defaults.data.clone()).unwrap_or_default();
+///     let secret = Secret {
+///         metadata: homeostat::kube::core::ObjectMeta {
+///             name: Some(format!("{}-secret", config.name_any())),
+///             ..Default::default()
+///         },
+///         string_data: Some(data),
+///         ..Default::default()
+///     };
+///     // Owned by the config map; no write when nothing would change.
+///     let applied = ctx.apply(secret).await?;
+///     if applied.change == Change::Created {
+///         ctx.event(EventType::Normal, "Prepared", "a secret of its own");
+///     }
+///     // What was just written is read.
+///     assert_eq!(ctx.owned::<Secret>().await?.len(), 1);
+///     Ok(Outcome::Done)
+/// }
+/// # use homeostat::Controller;
+/// # use serde_json::json;
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// #     let defaults = json!({ "metadata": { "name": "defaults" }, "data": { "word": "yes" } });
+/// #     cluster.create::<ConfigMap>(defaults).await;
+/// #     let running = cluster.start(Controller::new(reconcile).owns::<Secret>()).await;
+/// #     cluster.create::<ConfigMap>(json!({ "metadata": { "name": "web" } })).await;
+/// #     cluster.until_one::<Secret>("web-secret", "a secret", |made| made.data.is_some()).await;
+/// #     running.stop().await.unwrap();
+/// # });
+/// ```
 pub struct Context<K> {
     run: Arc<Run<K>>,
 }
@@ -104,17 +166,19 @@ struct Run<K> {
     /// The newest version of the primary that this reconcile knows of.
     primary: Mutex<Arc<K>>,
     notes: Mutex<Notes>,
+    /// What this reconcile followed so far.
+    followed: Mutex<BTreeSet<follow::Place>>,
 }
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     pub(crate) fn new(
         shared: Arc<Shared>,
         key: Key,
         triggers: Vec<Trigger>,
         primary: Arc<K>,
     ) -> Self {
-        let (primary, notes) = (Mutex::new(primary), Mutex::default());
-        Self { run: Arc::new(Run { shared, key, triggers, primary, notes }) }
+        let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
+        Self { run: Arc::new(Run { shared, key, triggers, primary, notes, followed }) }
     }
 
     /// The time of day.
@@ -142,6 +206,12 @@ impl<K: Object> Context<K> {
         &self.run.key
     }
 
+    /// The kind of the object being reconciled.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.run.shared.kind
+    }
+
     /// The name of the controller, which is also its field manager.
     #[must_use]
     pub fn controller(&self) -> &str {
@@ -161,7 +231,7 @@ impl<K: Object> Context<K> {
     }
 
     /// Records an event about another object.
-    pub fn event_about<T: Object>(
+    pub fn event_about<T: AnyObject>(
         &self,
         object: &T,
         kind: EventType,
@@ -170,6 +240,12 @@ impl<K: Object> Context<K> {
     ) {
         let shared = &self.run.shared;
         shared.recorder.record(&shared.name, reference(object), kind, reason, note);
+    }
+
+    /// The kind of an object; one that says it only at run time must be of a declared kind.
+    fn kind_of<T: AnyObject>(&self, object: &T) -> Result<Kind> {
+        let shared = &self.run.shared;
+        kind::of_object(object, shared.caches.keys().chain(&shared.uncached))
     }
 
     /// The primary as this reconcile last saw or wrote it.
@@ -198,11 +274,18 @@ impl<K> fmt::Debug for Context<K> {
     }
 }
 
-pub(crate) fn reference<T: Object>(object: &T) -> ObjectReference {
-    let (kind, meta) = (Kind::of::<T>(), object.meta());
+pub(crate) fn reference<T: AnyObject>(object: &T) -> ObjectReference {
+    let (api_version, kind) = match Kind::of_type::<T>() {
+        Some(kind) => (kind.api_version(), kind.kind().to_owned()),
+        None => {
+            let said = kind::types(object);
+            (said.api_version, said.kind)
+        }
+    };
+    let meta = object.meta();
     ObjectReference {
-        api_version: Some(kind.api_version()),
-        kind: Some(kind.kind().to_owned()),
+        api_version: Some(api_version),
+        kind: Some(kind),
         name: meta.name.clone(),
         namespace: meta.namespace.clone(),
         uid: meta.uid.clone(),

@@ -9,7 +9,7 @@ use super::{Change, Context};
 use crate::difference;
 use crate::journal::{Read, ReadFrom, Write};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind};
 
 /// So many different reads are noted.
 const MOST_READS: usize = 64;
@@ -22,7 +22,7 @@ pub(super) struct Notes {
     left: BTreeMap<(Kind, Key), Bytes>,
 }
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// What was read and written so far.
     pub(crate) fn take_notes(&self) -> (Vec<Read>, Vec<Write>) {
         let notes = std::mem::take(&mut *self.notes());

@@ -7,11 +7,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::Kind;
 
 /// Makes `child` live where the owner may have it and names the owner as its controller.
-pub(super) fn adopt<K: Object>(owner: &K, kind: &Kind, child: &mut ObjectMeta) -> Result<()> {
-    let (owner_kind, owner_meta) = (Kind::of::<K>(), owner.meta());
+pub(super) fn adopt(
+    (owner_kind, owner_meta): (&Kind, &ObjectMeta),
+    kind: &Kind,
+    child: &mut ObjectMeta,
+) -> Result<()> {
     let described = || format!("{kind} {}", child.name.as_deref().unwrap_or("without a name"));
     if kind.is_namespaced() {
         if child.namespace.is_none() {
@@ -28,14 +31,14 @@ pub(super) fn adopt<K: Object>(owner: &K, kind: &Kind, child: &mut ObjectMeta) -
                 "{} in namespace {namespace} cannot be owned by {owner_kind} {}: an owner must be \
                  in the same namespace",
                 described(),
-                Key::of(owner)
+                key(owner_meta)
             )));
         }
     } else if owner_kind.is_namespaced() {
         return Err(Error::InvalidOwner(format!(
             "{} is cluster-scoped and cannot be owned by {owner_kind} {}, which has a namespace",
             described(),
-            Key::of(owner)
+            key(owner_meta)
         )));
     }
     let uid = owner_meta.uid.clone().unwrap_or_default();
@@ -62,8 +65,8 @@ pub(super) fn adopt<K: Object>(owner: &K, kind: &Kind, child: &mut ObjectMeta) -
 /// Checks that the child `found` is controlled by `owner`.
 ///
 /// `orphan_is_ours` says whether a child without a controller may be taken over.
-pub(super) fn check<K: Object>(
-    owner: &K,
+pub(super) fn check(
+    (owner_kind, meta): (&Kind, &ObjectMeta),
     kind: &Kind,
     found: &ObjectMeta,
     orphan_is_ours: bool,
@@ -82,12 +85,11 @@ pub(super) fn check<K: Object>(
         }
         return Err(Error::NotOurs { object: object(), owner: "not owned by anyone".to_owned() });
     };
-    let meta = owner.meta();
     if Some(&controller.uid) == meta.uid.as_ref() {
         return Ok(());
     }
     let (kind, name, uid) = (&controller.kind, &controller.name, &controller.uid);
-    if *kind == Kind::of::<K>().kind() && Some(name) == meta.name.as_ref() {
+    if *kind == owner_kind.kind() && Some(name) == meta.name.as_ref() {
         // The garbage collector is about to remove it: worth waiting for.
         let object = object();
         return Err(Error::transient(format!(
@@ -100,18 +102,28 @@ pub(super) fn check<K: Object>(
     })
 }
 
+fn key(meta: &ObjectMeta) -> Key {
+    let name = meta.name.as_deref().unwrap_or_default();
+    Key { namespace: meta.namespace.as_deref().map(Into::into), name: name.into() }
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 
     use super::*;
 
-    fn owner() -> ConfigMap {
-        let mut owner = ConfigMap::default();
-        owner.metadata.name = Some("web".into());
-        owner.metadata.namespace = Some("home".into());
-        owner.metadata.uid = Some("1".into());
-        owner
+    fn owner() -> ObjectMeta {
+        let some = |text: &str| Some(text.to_owned());
+        ObjectMeta { name: some("web"), namespace: some("home"), uid: some("1"), ..<_>::default() }
+    }
+
+    fn adopt(owner: &ObjectMeta, kind: &Kind, child: &mut ObjectMeta) -> Result<()> {
+        super::adopt((&Kind::of::<ConfigMap>(), owner), kind, child)
+    }
+
+    fn check(owner: &ObjectMeta, kind: &Kind, found: &ObjectMeta, orphan: bool) -> Result<()> {
+        super::check((&Kind::of::<ConfigMap>(), owner), kind, found, orphan)
     }
 
     #[test]
@@ -139,9 +151,9 @@ mod tests {
         let (kind, mut child) = (Kind::of::<ConfigMap>(), ObjectMeta::default());
         adopt(&owner(), &kind, &mut child).unwrap();
         let mut later = owner();
-        later.metadata.uid = Some("2".into());
+        later.uid = Some("2".into());
         assert!(!check(&later, &kind, &child, true).unwrap_err().is_terminal());
-        later.metadata.name = Some("other".into());
+        later.name = Some("other".into());
         let error = check(&later, &kind, &child, true).unwrap_err();
         assert!(error.is_terminal() && error.to_string().contains("ConfigMap web"), "{error}");
         assert!(check(&later, &kind, &ObjectMeta::default(), false).is_err());

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use kube::api::{GetParams, ListParams};
-use kube::core::ObjectList;
+use kube::api::GetParams;
 
 use super::request::Answer;
 use super::{Context, request};
 use crate::cache::selector;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind, Object, View};
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// The object of that name in the primary's namespace; `None` if there is none.
     ///
     /// # Errors
     /// [`crate::Error::Stale`] when the cache does not catch up with this key's writes within 5 s.
     pub async fn get<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {
-        self.get_key(&self.child_key::<T>(name)).await
+        let kind = Kind::of::<T>();
+        self.get_of(&kind, &self.key_beside(&kind, name)).await
     }
 
     /// The object of that key; `None` if there is none.
@@ -27,14 +27,22 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn get_key<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        let kind = Kind::of::<T>();
-        if let Some(informer) = self.cache_of(&kind, key) {
-            self.settle(&kind, Some(key)).await?;
+        self.get_of(&Kind::of::<T>(), key).await
+    }
+
+    /// The same for a kind known only at run time, read as [`kube::api::DynamicObject`] or as any
+    /// type that fits.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn get_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
+        if let Some(informer) = self.full_cache_of(kind, key) {
+            self.settle(kind, Some(key)).await?;
             let found = informer.get(key)?;
-            self.note_read(&kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
+            self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
             return Ok(found);
         }
-        self.get_live(key).await
+        self.get_live_of(kind, key).await
     }
 
     /// All objects of a kind in the primary's namespace (all namespaces if the primary has none),
@@ -64,16 +72,28 @@ impl<K: Object> Context<K> {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Arc<T>>> {
-        let kind = Kind::of::<T>();
+        self.list_of(&Kind::of::<T>(), namespace, selector).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::list_labelled`].
+    pub async fn list_of<T: View>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Arc<T>>> {
         let namespace = namespace.filter(|_| kind.is_namespaced());
-        if let Some(informer) = self.cache(&kind, namespace) {
+        if let Some(informer) = self.full_cache(kind, namespace) {
             let selector = selector::parse(selector)?;
-            self.settle(&kind, None).await?;
+            self.settle(kind, None).await?;
             let found = informer.select(namespace, &selector);
-            self.note_read(&kind, None, ReadFrom::Cache, found.len());
+            self.note_read(kind, None, ReadFrom::Cache, found.len());
             return Ok(found);
         }
-        self.list_live(&kind, namespace, selector).await
+        self.list_live(kind, namespace, selector).await
     }
 
     /// The objects of a kind whose controller (by uid) is the primary, in key order.
@@ -81,26 +101,62 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn owned<T: Object>(&self) -> Result<Vec<Arc<T>>> {
-        let (kind, primary) = (Kind::of::<T>(), self.primary());
+        self.owned_of(&Kind::of::<T>()).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn owned_of<T: View>(&self, kind: &Kind) -> Result<Vec<Arc<T>>> {
+        let primary = self.primary();
         let uid = primary.meta().uid.as_deref().unwrap_or_default();
         let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
-        if let Some(informer) = self.cache(&kind, namespace) {
-            self.settle(&kind, None).await?;
+        if let Some(informer) = self.full_cache(kind, namespace) {
+            self.settle(kind, None).await?;
             let controlled =
                 |owner: Option<&crate::cache::Owner>| owner.is_some_and(|o| *o.uid == *uid);
             let entries = informer.by_owner(uid).into_iter();
             let ours = entries.filter(|entry| controlled(entry.header.controller()));
             let found: Vec<Arc<T>> =
                 ours.map(|entry| informer.typed(&entry)).collect::<Result<_>>()?;
-            self.note_read(&kind, None, ReadFrom::Cache, found.len());
+            self.note_read(kind, None, ReadFrom::Cache, found.len());
             return Ok(found);
         }
-        let mut all = self.list_live::<T>(&kind, namespace, "").await?;
-        all.retain(|object| {
-            let owners = object.meta().owner_references.iter().flatten();
-            owners.into_iter().any(|owner| owner.controller == Some(true) && owner.uid == uid)
-        });
-        Ok(all)
+        self.list_live_owned(kind, namespace, uid).await
+    }
+
+    /// The objects of a kind in the primary's namespace (in all if the primary has none) that an
+    /// index has under `value`, in key order; see [`crate::Controller::index_field`].
+    ///
+    /// # Errors
+    /// Terminal when the controller declares no such index, or its cache does not reach so far;
+    /// otherwise as [`Self::get`].
+    pub async fn by_index<T: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<T>>> {
+        self.by_index_of(&Kind::of::<T>(), index, value).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::by_index`].
+    pub async fn by_index_of<T: View>(
+        &self,
+        kind: &Kind,
+        index: &str,
+        value: &str,
+    ) -> Result<Vec<Arc<T>>> {
+        let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
+        let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
+        let (Some(informer), Some(name)) = (self.full_cache(kind, namespace), name) else {
+            let why = format!("the controller has no index {index} of {kind} here");
+            return Err(Error::terminal(why));
+        };
+        self.settle(kind, None).await?;
+        let mut found = informer.by_index(name, value)?;
+        found.retain(|e| namespace.is_none() || e.header.key.namespace.as_deref() == namespace);
+        self.note_read(kind, None, ReadFrom::Cache, found.len());
+        found.iter().map(|entry| informer.typed(entry)).collect()
     }
 
     /// The object as the API has it this moment.
@@ -108,9 +164,16 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// What the API says, except that there is no such object.
     pub async fn get_live<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        let kind = Kind::of::<T>();
-        let answer = self.answer_live(&kind, key).await?;
-        answer.map(|answer| answer.decode(&kind, key).map(Arc::new)).transpose()
+        self.get_live_of(&Kind::of::<T>(), key).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::get_live`].
+    pub async fn get_live_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
+        let answer = self.answer_live(kind, key).await?;
+        answer.map(|answer| answer.decode(kind, key).map(Arc::new)).transpose()
     }
 
     /// The same, as it came.
@@ -125,25 +188,9 @@ impl<K: Object> Context<K> {
         Ok(answer)
     }
 
-    async fn list_live<T: Object>(
-        &self,
-        kind: &Kind,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Vec<Arc<T>>> {
-        let params = ListParams { label_selector: Some(selector.to_owned()), ..Default::default() };
-        let params = if selector.is_empty() { ListParams::default() } else { params };
-        let answer = self.send(request::to(kind, namespace).list(&params)).await?;
-        let place = Key { namespace: namespace.map(Arc::from), name: Arc::from("(list)") };
-        let list: ObjectList<T> = answer.decode(kind, &place)?;
-        self.note_read(kind, None, ReadFrom::Api, list.items.len());
-        Ok(list.items.into_iter().map(Arc::new).collect())
-    }
-
     /// The key of an object beside the primary.
-    pub(super) fn child_key<T: Object>(&self, name: &str) -> Key {
-        let namespace = self.run.key.namespace.clone();
-        let namespace = namespace.filter(|_| Kind::of::<T>().is_namespaced());
+    pub(super) fn key_beside(&self, kind: &Kind, name: &str) -> Key {
+        let namespace = self.run.key.namespace.clone().filter(|_| kind.is_namespaced());
         Key { namespace, name: Arc::from(name) }
     }
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::Context;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind};
 
 /// What the API answered to a request it accepted.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) fn to(kind: &Kind, namespace: Option<&str>) -> Request {
     Request::new(kind.path(namespace))
 }
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Sends a request built by [`to`]; the whole answer must be there within the time limit.
     pub(super) async fn send(
         &self,

@@ -6,9 +6,9 @@ use super::write::nameless;
 use super::{Applied, Context};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind, Object};
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Makes `desired` the children of that kind: each is applied as by [`Self::apply`], in order,
     /// and then every other object of the kind that the primary controls is deleted. An empty list
     /// deletes them all.
@@ -19,10 +19,26 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`Self::apply`] and [`Self::delete`]; terminal when two have the same name or one has none.
     pub async fn apply_set<T: Object>(&self, desired: Vec<T>) -> Result<Vec<Applied<T>>> {
-        let (kind, mut wanted) = (Kind::of::<T>(), BTreeSet::new());
+        self.apply_set_of(&Kind::of::<T>(), desired).await
+    }
+
+    /// The same for a kind known only at run time, which must be declared; see
+    /// [`crate::controller::Related`].
+    ///
+    /// # Errors
+    /// As [`Self::apply_set`]; terminal when one is not of that kind.
+    pub async fn apply_set_of<T: AnyObject>(
+        &self,
+        kind: &Kind,
+        desired: Vec<T>,
+    ) -> Result<Vec<Applied<T>>> {
+        let mut wanted = BTreeSet::new();
         for child in &desired {
-            let name = child.meta().name.as_deref().ok_or_else(|| nameless(&kind))?;
-            if !wanted.insert(self.key_of_child(child)) {
+            let name = child.meta().name.as_deref().ok_or_else(|| nameless(kind))?;
+            if self.kind_of(child)? != *kind {
+                return Err(Error::terminal(format!("{name} is not a {kind}")));
+            }
+            if !wanted.insert(self.key_of_child(kind, child)) {
                 return Err(Error::terminal(format!("{kind} {name} is desired twice")));
             }
         }
@@ -30,7 +46,7 @@ impl<K: Object> Context<K> {
         for child in desired {
             applied.push(self.apply(child).await?);
         }
-        for child in self.owned::<T>().await? {
+        for child in self.owned_of::<T>(kind).await? {
             let going = child.meta().deletion_timestamp.is_some();
             if !going && !wanted.contains(&Key::of(&*child)) {
                 self.delete(&*child).await?;
@@ -40,11 +56,11 @@ impl<K: Object> Context<K> {
     }
 
     /// The key that a child will have: beside the primary unless it says otherwise.
-    fn key_of_child<T: Object>(&self, child: &T) -> Key {
+    fn key_of_child<T: AnyObject>(&self, kind: &Kind, child: &T) -> Key {
         let key = Key::of(child);
         match key.namespace {
             Some(_) => key,
-            None => self.child_key::<T>(&key.name),
+            None => self.key_beside(kind, &key.name),
         }
     }
 }

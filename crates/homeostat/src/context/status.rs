@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Change, Context};
 use crate::condition::DEGRADED;
 use crate::error::{Error, REASONS, Result};
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind};
 
 /// What the runtime itself says about the primary after a reconcile.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +22,11 @@ pub(crate) enum Mark<'a> {
     Well,
 }
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Writes the primary's status if it differs: `observedGeneration` set in status and
     /// conditions (where the types have it), `lastTransitionTime` only when a condition's status
-    /// changes. The status given is the whole status: what it leaves out is removed.
+    /// changes. The status given is the whole status: what it leaves out is removed. For a kind known
+    /// only at run time `observedGeneration` is kept up where the status has one already.
     ///
     /// # Errors
     /// Terminal when `status` is not the status of the kind; a conflict when the primary changed
@@ -36,23 +37,27 @@ impl<K: Object> Context<K> {
             return Err(Error::terminal("a status must be an object"));
         };
         let primary = self.primary();
-        let composed = compose(&*primary, wish, Stamp::Everything, self.now())?;
+        let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
-        self.patch_part::<K>(Some("status"), "status", self.key(), &patch).await?;
+        self.patch_part::<K>(Some("status"), "status", (self.kind(), self.key()), &patch).await?;
         Ok(Change::Changed)
     }
 
     /// Marks the primary, if its status has conditions and this is news. Returns the
     /// resourceVersion that the write gave.
     pub(crate) async fn mark(&self, mark: Mark<'_>) -> Result<Option<String>> {
-        let Some(patch) = marked(&*self.primary(), mark, self.now())? else { return Ok(None) };
-        let patched = self.patch_part::<K>(Some("status"), "status", self.key(), &patch).await?;
+        let Some(patch) = marked((self.kind(), &*self.primary()), mark, self.now())? else {
+            return Ok(None);
+        };
+        let patched = self
+            .patch_part::<K>(Some("status"), "status", (self.kind(), self.key()), &patch)
+            .await?;
         Ok(patched.meta().resource_version.clone())
     }
 
     /// Whether [`Self::mark`] would write.
     pub(crate) fn needs_mark(&self, mark: Mark<'_>) -> bool {
-        marked(&*self.primary(), mark, self.now()).is_ok_and(|patch| patch.is_some())
+        marked((self.kind(), &*self.primary()), mark, self.now()).is_ok_and(|patch| patch.is_some())
     }
 }
 
@@ -65,21 +70,29 @@ enum Stamp {
 }
 
 /// The merge patch that makes the status of `primary` say `wish`; `None` when it does already.
-fn compose<K: Object>(
-    primary: &K,
+fn compose<K: AnyObject>(
+    (kind, primary): (&Kind, &K),
     mut wish: Map<String, Value>,
     stamp: Stamp,
     now: Timestamp,
 ) -> Result<Option<Value>> {
     let unreadable = |source| {
-        let object = format!("the status given for {}", Kind::of::<K>());
+        let object = format!("the status given for {kind}");
         Error::Decode { object, source }
     };
     let mut object = serde_json::to_value(primary).map_err(unreadable)?;
     let old = object.get_mut("status").map(Value::take).unwrap_or_default();
     let old_conditions = conditions(&old);
 
-    if let Some(generation) = primary.meta().generation {
+    // Without a type nothing says which fields there are: only those that are used already.
+    let typed = Kind::of_type::<K>().is_some();
+    let has_field = |new: &Map<String, Value>, old: Option<&Value>| {
+        let field = "observedGeneration";
+        typed || new.contains_key(field) || old.is_some_and(|old| old.get(field).is_some())
+    };
+    if let Some(generation) = primary.meta().generation
+        && has_field(&wish, Some(&old))
+    {
         wish.insert("observedGeneration".to_owned(), generation.into());
     }
     if let Some(Value::Array(conditions)) = wish.get_mut("conditions") {
@@ -92,7 +105,9 @@ fn compose<K: Object>(
             condition.insert("lastTransitionTime".to_owned(), time);
             let current =
                 stamp == Stamp::Everything || matches!(stamp, Stamp::Only(only) if type_ == only);
-            if let Some(generation) = primary.meta().generation.filter(|_| current) {
+            if let Some(generation) = primary.meta().generation.filter(|_| current)
+                && has_field(condition, before)
+            {
                 condition.insert("observedGeneration".to_owned(), generation.into());
             }
         }
@@ -111,7 +126,7 @@ fn compose<K: Object>(
     let mut object = serde_json::to_value(typed).map_err(unreadable)?;
     let new = object.get_mut("status").map(Value::take).unwrap_or_default();
     if new.is_null() && had_wish {
-        return Err(Error::terminal(format!("{} has no status", Kind::of::<K>())));
+        return Err(Error::terminal(format!("{kind} has no status")));
     }
     let meta = primary.meta();
     Ok(difference(&old, &new).map(|status| {
@@ -123,12 +138,19 @@ fn compose<K: Object>(
 }
 
 /// The merge patch for a mark; `None` when it says nothing new or the kind has no conditions.
-fn marked<K: Object>(primary: &K, mark: Mark<'_>, now: Timestamp) -> Result<Option<Value>> {
+fn marked<K: AnyObject>(
+    (kind, primary): (&Kind, &K),
+    mark: Mark<'_>,
+    now: Timestamp,
+) -> Result<Option<Value>> {
     let object = serde_json::to_value(primary).map_err(Error::terminal)?;
     let mut status = match object.get("status") {
         Some(Value::Object(status)) => status.clone(),
         _ => Map::new(),
     };
+    if Kind::of_type::<K>().is_none() && !status.contains_key("conditions") {
+        return Ok(None); // No type says whether the kind has conditions.
+    }
     let mut list = conditions(&Value::Object(status.clone()));
     let at = list.iter().position(is_degraded);
     match mark {
@@ -146,7 +168,7 @@ fn marked<K: Object>(primary: &K, mark: Mark<'_>, now: Timestamp) -> Result<Opti
         }
     }
     status.insert("conditions".to_owned(), Value::Array(list));
-    let patch = compose(primary, status, Stamp::Only(DEGRADED), now)?;
+    let patch = compose((kind, primary), status, Stamp::Only(DEGRADED), now)?;
     // A type without conditions drops them on the way; what is left is not worth a write.
     Ok(patch.filter(|patch| patch["status"].get("conditions").is_some()))
 }

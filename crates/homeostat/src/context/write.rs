@@ -12,22 +12,23 @@ use super::{Change, Context, owner, request};
 use crate::cache::Expect;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind, Object};
 
-impl<K: Object> Context<K> {
+impl<K: AnyObject> Context<K> {
     /// Creates a child once: exists already and is ours → that one; a stranger's →
     /// [`crate::Error::NotOurs`]. The owner reference and the namespace are set. A child that has
     /// a `generateName` and no name is a new one every time.
     ///
     /// # Errors
     /// [`Error::InvalidOwner`], [`Error::NotOurs`], or what the API says.
-    pub async fn create<T: Object>(&self, mut desired: T) -> Result<Arc<T>> {
-        let (kind, primary) = (Kind::of::<T>(), self.primary());
-        owner::adopt(&*primary, &kind, desired.meta_mut())?;
+    pub async fn create<T: AnyObject>(&self, mut desired: T) -> Result<Arc<T>> {
+        let (kind, primary) = (self.kind_of(&desired)?, self.primary());
+        let owner = (self.kind(), primary.meta());
+        owner::adopt(owner, &kind, desired.meta_mut())?;
         let named = desired.meta().name.is_some();
         let mut key = Key::of(&desired);
         if named && let Some(found) = self.get_cached::<T>(&kind, &key).await? {
-            owner::check(&*primary, &kind, found.meta(), false)?;
+            owner::check(owner, &kind, found.meta(), false)?;
             return Ok(found);
         }
         let body =
@@ -38,8 +39,10 @@ impl<K: Object> Context<K> {
         let answer = match self.send(path.create(&params, body)).await {
             Err(error) if named && error.is_conflict() => {
                 // Made by an earlier reconcile whose answer got lost, or by a stranger.
-                let Some(found) = self.get_live::<T>(&key).await? else { return Err(error) };
-                owner::check(&*primary, &kind, found.meta(), false)?;
+                let Some(found) = self.get_live_of::<T>(&kind, &key).await? else {
+                    return Err(error);
+                };
+                owner::check(owner, &kind, found.meta(), false)?;
                 self.expect_version(&kind, &key, found.meta());
                 return Ok(found);
             }
@@ -57,7 +60,7 @@ impl<K: Object> Context<K> {
     ///
     /// # Errors
     /// What the API says.
-    pub async fn delete<T: Object>(&self, object: &T) -> Result<()> {
+    pub async fn delete<T: AnyObject>(&self, object: &T) -> Result<()> {
         self.delete_with(object, &DeleteParams::background()).await
     }
 
@@ -65,8 +68,8 @@ impl<K: Object> Context<K> {
     ///
     /// # Errors
     /// What the API says.
-    pub async fn delete_with<T: Object>(&self, object: &T, params: &DeleteParams) -> Result<()> {
-        let (kind, key) = (Kind::of::<T>(), Key::of(object));
+    pub async fn delete_with<T: AnyObject>(&self, object: &T, params: &DeleteParams) -> Result<()> {
+        let (kind, key) = (self.kind_of(object)?, Key::of(object));
         let uid = object.meta().uid.clone();
         let mut params = params.clone();
         let preconditions = params.preconditions.take();
@@ -91,7 +94,20 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// What the API says; that there is no such object too.
     pub async fn merge_patch<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        self.patch_part(None, "patch", key, patch).await
+        self.merge_patch_of(&Kind::of::<T>(), key, patch).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::merge_patch`].
+    pub async fn merge_patch_of<T: AnyObject>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        patch: &Value,
+    ) -> Result<Arc<T>> {
+        self.patch_part(None, "patch", (kind, key), patch).await
     }
 
     /// JSON merge patch of the status of any object.
@@ -99,18 +115,17 @@ impl<K: Object> Context<K> {
     /// # Errors
     /// As [`Self::merge_patch`].
     pub async fn merge_patch_status<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        self.patch_part(Some("status"), "status", key, patch).await
+        self.patch_part(Some("status"), "status", (&Kind::of::<T>(), key), patch).await
     }
 
-    pub(super) async fn patch_part<T: Object>(
+    pub(super) async fn patch_part<T: AnyObject>(
         &self,
         part: Option<&str>,
         verb: &'static str,
-        key: &Key,
+        (kind, key): (&Kind, &Key),
         patch: &Value,
     ) -> Result<Arc<T>> {
-        let kind = Kind::of::<T>();
-        let path = request::to(&kind, key.namespace.as_deref());
+        let path = request::to(kind, key.namespace.as_deref());
         let params =
             PatchParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
         let patch = Patch::Merge(patch);
@@ -119,17 +134,18 @@ impl<K: Object> Context<K> {
             None => path.patch(&key.name, &params, &patch),
         };
         // Looked at before the write: its event may come before its answer.
-        let cached = self.cache_of(&kind, key).and_then(|all| all.entry(key));
+        let cached = self.full_cache_of(kind, key).and_then(|all| all.entry(key));
         let answer = self.send(request).await?;
-        let patched: Arc<T> = Arc::new(answer.decode(&kind, key)?);
+        let patched: Arc<T> = Arc::new(answer.decode(kind, key)?);
         let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
         let same = revision.is_some() && revision == patched.meta().resource_version;
         let change = if same { Change::Unchanged } else { Change::Changed };
         let before = cached.as_ref().map(|entry| entry.json().as_bytes());
-        self.note_change(verb, (&kind, key), change, before, &answer.body);
-        self.expect_version(&kind, key, patched.meta());
+        self.note_change(verb, (kind, key), change, before, &answer.body);
+        self.expect_version(kind, key, patched.meta());
         // The primary's next write is guarded by the version that this one made.
         if *key == self.run.key
+            && kind == self.kind()
             && let Ok(primary) = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>()
         {
             self.set_primary(primary);
@@ -145,12 +161,12 @@ impl<K: Object> Context<K> {
     }
 
     /// The object in the cache, if its kind is declared.
-    pub(super) async fn get_cached<T: Object>(
+    pub(super) async fn get_cached<T: AnyObject>(
         &self,
         kind: &Kind,
         key: &Key,
     ) -> Result<Option<Arc<T>>> {
-        let Some(informer) = self.cache_of(kind, key) else { return Ok(None) };
+        let Some(informer) = self.full_cache_of(kind, key) else { return Ok(None) };
         self.settle(kind, Some(key)).await?;
         informer.get(key)
     }

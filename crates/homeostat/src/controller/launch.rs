@@ -1,25 +1,24 @@
 //! From a built controller to a running one: its caches, its queue, its workers.
 
-use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::mapper::Mapper;
-use super::source::{Finder, Related, Role};
+use super::Controller;
+use super::declare::{Declaration, Declared};
 use super::worker::Worker;
-use super::{Controller, source};
 use crate::Env;
-use crate::cache::{Caches, Informer, Scope};
+use crate::cache::{Caches, Informer, KindCache, SourceState};
 use crate::client;
-use crate::context::{Memories, Shared};
+use crate::context::Shared;
 use crate::event::Recorder;
 use crate::hotloop::Detector;
 use crate::journal::Journal;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind};
 use crate::lease::Fence;
 use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
@@ -42,28 +41,31 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) name: Arc<str>,
-    pub(crate) informers: Vec<Informer>,
+    /// What is to be waited for at the start.
+    pub(crate) starting: Vec<Informer>,
     pub(crate) queue: Queue<Key>,
     pub(crate) workers: JoinSet<()>,
+    primaries: KindCache,
 }
 
 impl Launched {
     /// What it takes to follow the lease.
     pub(crate) fn follower(&self) -> Follower {
-        Follower { primaries: self.informers.first().cloned(), queue: self.queue.clone() }
+        Follower { primaries: self.primaries.clone(), queue: self.queue.clone() }
     }
 }
 
 /// A controller as the lease sees it: something that works or rests.
 pub(crate) struct Follower {
-    primaries: Option<Informer>,
+    primaries: KindCache,
     queue: Queue<Key>,
 }
 
 impl Follower {
     /// Works: on everything, if another process may have led since it last did.
     pub(crate) fn lead(&self, again: bool) {
-        for entry in self.primaries.iter().filter(|_| again).flat_map(Informer::entries) {
+        let all = again.then(|| self.primaries.entries()).into_iter().flatten();
+        for entry in all {
             self.queue.add_low(entry.header.key.clone(), Trigger::Initial);
         }
         self.queue.resume();
@@ -83,85 +85,64 @@ pub(crate) trait Launch: Send {
     fn launch(self: Box<Self>, world: &World) -> Launched;
 }
 
-impl<K: Object> Launch for Controller<K> {
+impl<K: AnyObject> Launch for Controller<K> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
-        let Self { name, reconcile, related, sources, filter, background, .. } = *self;
-        let Self { namespace, labels, give_up, .. } = *self;
+        let Self { name, kind, reconcile, related, indexes, sources, .. } = *self;
+        let Self { filter, background, labels, reach, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
-        let (name, kind): (Arc<str>, _) = (Arc::from(name), Kind::of::<K>());
         let queue = Queue::with_rules(world.env.clone(), self.rules);
         if world.fence.has_lease() {
             queue.pause();
         }
-        let memories = Arc::new(Memories::default());
-
-        let labelled = labels.as_ref().map(|_| kind.clone());
-        let labelled = labelled.filter(|kind| related.iter().all(|other| other.kind != *kind));
-        let primaries = world.caches.informer(
-            kind.clone(),
-            Scope { namespace: namespace.clone(), labels, ..Scope::default() },
+        let (shared_name, shared_kind): (Arc<str>, Kind) = (Arc::from(&*name), kind.clone());
+        let declaration =
+            Declaration { name, kind, filter, background, labels, reach, related, indexes };
+        let client = client::guarded(
+            world.client.clone(),
+            world.env.clone(),
+            request_limit,
+            world.fence.clone(),
+            world.metrics.clone(),
         );
-        primaries.on_event(source::primary(
-            kind.clone(),
-            queue.clone(),
-            filter,
-            background,
-            memories.clone(),
-        ));
-        let mut informers = vec![primaries.clone()];
-        let mut by_kind = BTreeMap::from([(kind.clone(), primaries.clone())]);
+        let declared = declaration.realize(world, &client, &queue);
+        let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;
+        let Declared { needed, hoped_for, tasks, .. } = declared;
+
         let mut workers = JoinSet::new();
-        for Related { kind: other, role, filter } in related {
-            let scope = Scope { namespace: namespace.clone(), ..Scope::default() };
-            let informer = world.caches.informer(other.clone(), scope);
-            by_kind.insert(other.clone(), informer.clone());
-            informers.push(informer.clone());
-            let finder = match role {
-                Role::Owned => Finder::Owner { kind: kind.clone(), primaries: primaries.clone() },
-                Role::Watched(map) => {
-                    let env = world.env.clone();
-                    let mapper = Mapper::new(other.clone(), map, queue.clone(), env);
-                    let retries = mapper.clone().run();
-                    workers.spawn(world.stop.clone().run_until_cancelled_owned(retries).map(drop));
-                    Finder::Mapped(mapper)
-                }
-                Role::Read => continue,
-            };
-            informer.on_event(source::secondary(other, finder, filter, queue.clone()));
+        for task in tasks {
+            workers.spawn(world.stop.clone().run_until_cancelled_owned(task).map(drop));
         }
         for outside in sources {
             let words = outside.run(world.env.clone(), primaries.clone(), queue.clone());
             workers.spawn(world.stop.clone().run_until_cancelled_owned(words).map(drop));
         }
 
+        let name = shared_name;
         let shared = Arc::new(Shared {
             name: name.clone(),
+            kind: shared_kind,
             env: world.env.clone(),
-            client: client::guarded(
-                world.client.clone(),
-                world.env.clone(),
-                request_limit,
-                world.fence.clone(),
-                world.metrics.clone(),
-            ),
+            client,
             fence: world.fence.clone(),
-            informers: by_kind,
-            namespace,
+            caches,
+            uncached,
+            indexes,
+            follows,
             recorder: world.recorder.clone(),
             memories,
+            begun: AtomicU64::new(0),
             request_limit,
-            labelled,
         });
         let (journal, metrics) = (world.journal.clone(), world.metrics.clone());
         let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
         metrics.workers.get_or_create(&metrics::of(&name)).set(count);
         let worker = Worker {
             shared,
-            primaries,
+            primaries: primaries.clone(),
             queue: queue.clone(),
             reconcile,
             journal,
@@ -172,20 +153,32 @@ impl<K: Object> Launch for Controller<K> {
             started: world.env.instant(),
         };
         for _ in 0..self.concurrency {
-            let (worker, informers, stop) = (worker.clone(), informers.clone(), world.stop.clone());
+            let (worker, stop) = (worker.clone(), world.stop.clone());
+            let (needed, hoped_for) = (needed.clone(), hoped_for.clone());
             workers.spawn(async move {
-                let synced = async {
-                    for informer in &informers {
-                        informer.wait_for_sync().await;
-                    }
-                };
                 // Nothing runs before everything it may read is there.
-                if stop.run_until_cancelled(synced).await.is_some() {
+                if stop.run_until_cancelled(there(needed, hoped_for)).await.is_some() {
                     worker.run().await;
                 }
             });
         }
-        informers.iter().for_each(Informer::start);
-        Launched { name, informers, queue, workers }
+        let starting: Vec<Informer> = needed.into_iter().chain(hoped_for).collect();
+        starting.iter().for_each(Informer::start);
+        Launched { name, starting, queue, workers, primaries }
     }
+}
+
+/// Waits for what is needed, and gives the rest the time to come or to fail.
+async fn there(needed: Vec<Informer>, hoped_for: Vec<Informer>) {
+    for informer in needed {
+        informer.wait_for_sync().await;
+    }
+    for informer in hoped_for {
+        informer.wait_for_state(is_decided).await;
+    }
+}
+
+/// Whether an informer is there, or has said why not.
+pub(crate) fn is_decided(state: &SourceState) -> bool {
+    matches!(state, SourceState::Synced | SourceState::Pending(_))
 }

@@ -1,112 +1,194 @@
-//! Functions that name the keys a watched object concerns. One that fails or panics is asked again
-//! with backoff, about the very versions it failed on: a lost answer would be a lost wake-up.
+//! Functions that name the keys a watched object concerns, at once or after a look around. One that
+//! fails or panics is asked again with backoff, about the very versions it failed on: a lost answer
+//! would be a lost wake-up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::Env;
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+
+use super::lookup::Lookup;
 use crate::cache::Entry;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{Kind, View};
 use crate::queue::Queue;
 use crate::trigger::Trigger;
 
-/// From a watched object to the keys it concerns.
-pub(super) type Map = Arc<dyn Fn(&Entry) -> Result<Vec<Key>> + Send + Sync>;
-
 /// So many versions of one object are remembered for another try: the first and the newest.
 const MOST_VERSIONS: usize = 16;
+/// So many objects are mapped at once by functions that wait.
+const AT_ONCE: usize = 4;
+/// How long a function may take that waits.
+const LIMIT: Duration = Duration::from_secs(30);
 
-/// A function on a type; an object that is not of that type concerns nobody.
-pub(super) fn typed<X: Object>(
-    map: impl Fn(&X) -> Result<Vec<Key>> + Send + Sync + 'static,
-) -> Map {
-    Arc::new(move |entry| match entry.decode::<X>() {
-        Ok(object) => map(&object),
-        Err(error) => {
-            tracing::warn!(error = error.chain(), "a watched object wakes nobody");
-            Ok(Vec::new())
-        }
-    })
+type Now = dyn Fn(&Entry) -> Result<Vec<Key>> + Send + Sync;
+type Soon = dyn Fn(&Entry, Lookup) -> BoxFuture<'static, Result<Vec<Key>>> + Send + Sync;
+
+/// From a watched object to the keys it concerns.
+#[derive(Clone)]
+pub(super) enum Map {
+    /// Asked where the change is heard of.
+    Now(Arc<Now>),
+    /// Asked soon after, in a task of its own.
+    Soon(Arc<Soon>),
 }
 
-/// A map with a memory for what it failed on; cheap to clone.
+impl Map {
+    /// A function on a type; an object that is not of that type concerns nobody.
+    pub(super) fn now<X: View>(
+        map: impl Fn(&X) -> Result<Vec<Key>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::Now(Arc::new(move |entry| decoded(entry).map_or(Ok(Vec::new()), |it| map(&it))))
+    }
+
+    /// The same for one that waits.
+    pub(super) fn soon<X: View, Fut>(
+        map: impl Fn(Arc<X>, Lookup) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        Fut: Future<Output = Result<Vec<Key>>> + Send + 'static,
+    {
+        Self::Soon(Arc::new(move |entry, lookup| match decoded(entry) {
+            Some(object) => map(Arc::new(object), lookup).boxed(),
+            None => async { Ok(Vec::new()) }.boxed(),
+        }))
+    }
+}
+
+fn decoded<X: View>(entry: &Entry) -> Option<X> {
+    let warn = |error: &Error| {
+        tracing::warn!(error = error.chain(), "a watched object wakes nobody");
+    };
+    entry.decode().inspect_err(warn).ok()
+}
+
+/// A map with a memory for what it has yet to answer; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Mapper {
     kind: Kind,
     map: Map,
+    lookup: Lookup,
     /// Where the keys go.
     keys: Queue<Key>,
-    /// The objects to try again.
-    again: Queue<Key>,
-    failed: Arc<Mutex<BTreeMap<Key, Failed>>>,
+    /// The objects to ask about.
+    open: Queue<Key>,
+    questions: Arc<Mutex<BTreeMap<Key, Question>>>,
 }
 
-/// What could not be mapped of one object.
-struct Failed {
+/// What is to be mapped of one object.
+struct Question {
     versions: Vec<Arc<Entry>>,
     trigger: Trigger,
 }
 
 impl Mapper {
-    pub(super) fn new(kind: Kind, map: Map, keys: Queue<Key>, env: Env) -> Self {
-        Self { kind, map, keys, again: Queue::new(env), failed: Arc::default() }
+    pub(super) fn new(kind: Kind, map: Map, keys: Queue<Key>, lookup: Lookup) -> Self {
+        let open = Queue::new(lookup.env().clone());
+        Self { kind, map, lookup, keys, open, questions: Arc::default() }
     }
 
-    /// The keys that these versions of one object name. Those that cannot be mapped now are tried
-    /// again later, and wake with this trigger.
+    /// The keys that these versions of one object name, as far as that can be said at once. The
+    /// rest is asked later, and wakes with this trigger.
     pub(super) fn map(&self, versions: Vec<Arc<Entry>>, trigger: &Trigger) -> Vec<Key> {
         let mut keys = Vec::new();
         for version in versions {
-            match self.try_map(&version) {
-                Ok(named) => keys.extend(named),
-                Err(error) => self.put_off(version, trigger.clone(), &error),
+            match &self.map {
+                Map::Now(map) => match guarded(map, &version) {
+                    Ok(named) => keys.extend(named),
+                    Err(error) => self.put_off(version, trigger.clone(), &error),
+                },
+                Map::Soon(_) => {
+                    let key = version.header.key.clone();
+                    self.ask(version, trigger.clone());
+                    self.open.add(key, trigger.clone());
+                }
             }
         }
         keys
     }
 
-    /// Tries again what failed, until the queue is shut down.
+    /// Answers what is open, until the queue is shut down.
     pub(super) async fn run(self) {
-        while let Some(item) = self.again.get().await {
-            let failed = self.lock().remove(&item.key);
-            if let Some(Failed { versions, trigger }) = failed {
-                for key in self.map(versions, &trigger) {
-                    self.keys.add(key, trigger.clone());
+        let workers = (0..AT_ONCE).map(|_| self.work());
+        join_all(workers).await;
+    }
+
+    async fn work(&self) {
+        while let Some(item) = self.open.get().await {
+            let question = self.lock().remove(&item.key);
+            if let Some(Question { versions, trigger }) = question {
+                let mut keys = BTreeSet::new();
+                for version in versions {
+                    match self.answer(&version).await {
+                        Ok(named) => keys.extend(named),
+                        Err(error) => self.put_off(version, trigger.clone(), &error),
+                    }
                 }
+                // Together: most versions of an object name the same keys.
+                keys.into_iter().for_each(|key| self.wake(key, &trigger));
             }
             if !self.lock().contains_key(&item.key) {
-                self.again.forget(&item.key);
+                self.open.forget(&item.key);
             }
-            self.again.done(&item.key);
+            self.open.done(&item.key);
         }
     }
 
-    fn try_map(&self, entry: &Entry) -> Result<Vec<Key>> {
-        catch_unwind(AssertUnwindSafe(|| (self.map)(entry)))
-            .unwrap_or_else(|_| Err(Error::transient("the map function panicked")))
+    async fn answer(&self, entry: &Entry) -> Result<Vec<Key>> {
+        let map = match &self.map {
+            Map::Now(map) => return guarded(map, entry),
+            Map::Soon(map) => map,
+        };
+        let asked = AssertUnwindSafe(async { map(entry, self.lookup.clone()).await });
+        let limited = self.lookup.env().timeout(LIMIT, asked.catch_unwind()).await;
+        match limited {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(panicked())),
+            Err(_) => Err(Error::transient(format!("no answer within {LIMIT:?}"))),
+        }
+    }
+
+    fn wake(&self, key: Key, trigger: &Trigger) {
+        // What was there at the start goes behind what happens now.
+        match trigger {
+            Trigger::Initial => self.keys.add_low(key, Trigger::Initial),
+            trigger => self.keys.add(key, trigger.clone()),
+        }
     }
 
     fn put_off(&self, version: Arc<Entry>, trigger: Trigger, error: &Error) {
         let key = version.header.key.clone();
-        let mut all = self.lock();
-        let failed = all
-            .entry(key.clone())
-            .or_insert_with(|| Failed { versions: Vec::new(), trigger: trigger.clone() });
-        if failed.versions.len() == MOST_VERSIONS {
-            failed.versions.remove(1);
-        }
-        failed.versions.push(version);
-        failed.trigger = trigger;
-        drop(all);
-        let delay = self.again.add_rate_limited(key.clone());
+        self.ask(version, trigger);
+        let delay = self.open.add_rate_limited(key.clone());
         let error = error.chain();
         tracing::warn!(kind = %self.kind, %key, error, ?delay, "whom it concerns is not known yet");
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Failed>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ask(&self, version: Arc<Entry>, trigger: Trigger) {
+        let mut all = self.lock();
+        let question = all
+            .entry(version.header.key.clone())
+            .or_insert_with(|| Question { versions: Vec::new(), trigger: trigger.clone() });
+        if question.versions.len() == MOST_VERSIONS {
+            question.versions.remove(1);
+        }
+        question.versions.push(version);
+        question.trigger = trigger;
     }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Question>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn guarded(map: &Arc<Now>, entry: &Entry) -> Result<Vec<Key>> {
+    catch_unwind(AssertUnwindSafe(|| map(entry))).unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> Error {
+    Error::transient("the map function panicked")
 }

@@ -4,11 +4,15 @@
 //! primary, owned, watched ──source──▶ queue ──worker──▶ reconcile ──▶ outcome ──▶ queue
 //! ```
 
+mod declare;
 mod launch;
+mod lookup;
 mod mapper;
 mod outside;
 mod predicate;
+mod reach;
 mod reconcile;
+mod related;
 mod source;
 mod worker;
 
@@ -16,18 +20,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::cache::Namespaces;
 use crate::error::{Error, Result};
 use crate::hotloop::HotLoop;
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::{AnyObject, Kind, Object};
 use crate::queue::{Backoff, Debounce, Rate, Rules};
 
-pub(crate) use launch::{Follower, Launch, Launched, World};
+pub(crate) use launch::{Follower, Launch, Launched, World, is_decided};
+pub use lookup::Lookup;
 pub use outside::Source;
 pub use predicate::Predicate;
+use reach::Reach;
 use reconcile::Boxed;
 pub use reconcile::{ByFunction, ByReconciler, IntoReconcile, Reconciler};
-use source::{Related, Role};
+use related::Indexed;
+pub use related::Related;
+pub(crate) use source::trigger;
 
 /// Told of a key that is given up, and of its last error.
 type Tell = dyn Fn(&Key, &Error) + Send + Sync;
@@ -40,14 +49,42 @@ struct GiveUp {
 }
 
 /// A controller, built step by step and run by a [`crate::Manager`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use homeostat::k8s_openapi::api::apps::v1::Deployment;
+/// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Pod};
+/// use homeostat::kube::ResourceExt;
+/// use homeostat::{Context, Controller, Key, Outcome, Predicate, Result};
+///
+/// async fn reconcile(deployment: Arc<Deployment>, ctx: Context<Deployment>) -> Result<Outcome> {
+///     Ok(Outcome::RequeueAfter(Duration::from_secs(600)))
+/// }
+///
+/// let controller = Controller::new(reconcile)
+///     .named("auditor")
+///     .filter(Predicate::generation_changed().or(Predicate::labels_changed()))
+///     .owns::<Pod>()
+///     .watches(|config: &ConfigMap| {
+///         let named = config.annotations().get("audits");
+///         let namespace = config.namespace().unwrap_or_default();
+///         named.map(|name| Key::namespaced(namespace, name.as_str())).into_iter().collect()
+///     })
+///     .concurrency(8)
+///     .timeout(Duration::from_secs(30));
+/// ```
 pub struct Controller<K> {
     name: String,
+    kind: Kind,
     reconcile: Boxed<K>,
     related: Vec<Related>,
+    /// Of the primary and of declared kinds.
+    indexes: Vec<(Kind, Indexed)>,
     sources: Vec<Source>,
     filter: Option<Predicate>,
     background: Option<Predicate>,
-    namespace: Option<String>,
+    reach: Reach,
     labels: Option<String>,
     concurrency: usize,
     timeout: Duration,
@@ -60,14 +97,38 @@ pub struct Controller<K> {
 impl<K: Object> Controller<K> {
     /// A controller named after its kind, with one watch on the kind itself.
     pub fn new<How>(reconcile: impl IntoReconcile<K, How>) -> Self {
+        Self::of(Kind::of::<K>(), reconcile)
+    }
+}
+
+impl<K: AnyObject> Controller<K> {
+    /// A controller of a kind known only at run time, whose objects the reconcile function reads as
+    /// [`kube::api::DynamicObject`] or as a type of its own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::kube::api::DynamicObject;
+    /// use homeostat::{Context, Controller, Kind, Outcome, Result};
+    ///
+    /// async fn reconcile(widget: Arc<DynamicObject>, ctx: Context<DynamicObject>) -> Result<Outcome> {
+    ///     let size = widget.data["spec"]["size"].as_u64();
+    ///     Ok(Outcome::Done)
+    /// }
+    ///
+    /// let kind = Kind::new("example.com", "v1", "Widget", "widgets", true);
+    /// let controller = Controller::of(kind, reconcile);
+    /// ```
+    pub fn of<How>(kind: Kind, reconcile: impl IntoReconcile<K, How>) -> Self {
         Self {
-            name: Kind::of::<K>().kind().to_lowercase(),
+            name: kind.kind().to_lowercase(),
+            kind,
             reconcile: reconcile.into_reconcile(),
             related: Vec::new(),
+            indexes: Vec::new(),
             sources: Vec::new(),
             filter: None,
             background: None,
-            namespace: None,
+            reach: Reach::Everywhere,
             labels: None,
             concurrency: 4,
             timeout: Duration::from_secs(5 * 60),
@@ -88,13 +149,13 @@ impl<K: Object> Controller<K> {
     /// Wakes the owner when an object of kind `C` that it controls (by uid) changes.
     #[must_use]
     pub fn owns<C: Object>(self) -> Self {
-        self.relates(Kind::of::<C>(), Role::Owned, None)
+        self.relates(Related::owned(Kind::of::<C>()))
     }
 
     /// The same for changes that pass the filter only.
     #[must_use]
     pub fn owns_when<C: Object>(self, filter: Predicate) -> Self {
-        self.relates(Kind::of::<C>(), Role::Owned, Some(filter))
+        self.relates(Related::owned(Kind::of::<C>()).when(filter))
     }
 
     /// Wakes the keys that `map` names when an object of kind `X` changes (old and new are
@@ -111,8 +172,7 @@ impl<K: Object> Controller<K> {
         filter: Predicate,
         map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        let map = mapper::typed(move |object: &X| Ok(map(object)));
-        self.relates(Kind::of::<X>(), Role::Watched(map), Some(filter))
+        self.relates(Related::watched(Kind::of::<X>(), map).when(filter))
     }
 
     /// Wakes the keys that `map` names, as [`Self::watches`]. A map that fails (or panics) is asked
@@ -122,7 +182,41 @@ impl<K: Object> Controller<K> {
         self,
         map: impl Fn(&X) -> Result<Vec<Key>> + Send + Sync + 'static,
     ) -> Self {
-        self.relates(Kind::of::<X>(), Role::Watched(mapper::typed(map)), None)
+        self.relates(Related::try_watched(Kind::of::<X>(), map))
+    }
+
+    /// Wakes the keys that `map` names, as [`Self::watches`], where finding them takes a look at the
+    /// primaries ([`Lookup`]) or a question to somebody. A map that fails, panics or takes longer
+    /// than 30 s is asked again with backoff about the same object. Several objects are mapped at
+    /// once; what one object's changes name is found in their order.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::controller::Lookup;
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::k8s_openapi::api::core::v1::{Pod, Secret};
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    /// # async fn reconcile(_: Arc<Pod>, _: Context<Pod>) -> Result<Outcome> { Ok(Outcome::Done) }
+    ///
+    /// // A Secret wakes the Pods that mount it.
+    /// let mounted = "spec.volumes.secret.secretName";
+    /// let controller = Controller::new(reconcile)
+    ///     .index_field::<Pod>(mounted)
+    ///     .watches_async(async |secret: Arc<Secret>, pods: Lookup| {
+    ///         let mut keys = pods.by_index("spec.volumes.secret.secretName", &secret.name_any())?;
+    ///         keys.retain(|key| key.namespace.as_deref() == secret.metadata.namespace.as_deref());
+    ///         Ok(keys)
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn watches_async<X: Object, Fut>(
+        self,
+        map: impl Fn(Arc<X>, Lookup) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        Fut: Future<Output = Result<Vec<Key>>> + Send + 'static,
+    {
+        self.relates(Related::watched_async(Kind::of::<X>(), map))
     }
 
     /// Wakes the keys that something outside the API names: a channel, a stream, a clock.
@@ -135,11 +229,26 @@ impl<K: Object> Controller<K> {
     /// Caches kind `X` for reads without waking anything.
     #[must_use]
     pub fn reads<X: Object>(self) -> Self {
-        self.relates(Kind::of::<X>(), Role::Read, None)
+        self.relates(Related::read(Kind::of::<X>()))
     }
 
-    fn relates(mut self, kind: Kind, role: Role, filter: Option<Predicate>) -> Self {
-        self.related.push(Related { kind, role, filter });
+    /// Says what another kind means, at length: for kinds known only at run time, for caches of
+    /// metadata alone, with filters and indexes.
+    #[must_use]
+    pub fn relates(mut self, mut related: Related) -> Self {
+        let kind = related.kind.clone();
+        let indexes = std::mem::take(&mut related.indexes);
+        self.indexes.extend(indexes.into_iter().map(|index| (kind.clone(), index)));
+        self.related.push(related);
+        self
+    }
+
+    /// Keeps an index of kind `X` (the primary's own or any other) by the field at `path`, such as
+    /// `spec.secretName`, for [`crate::Context::by_index`]. A kind that nothing else declares is
+    /// cached for it. See [`Related::index_field`].
+    #[must_use]
+    pub fn index_field<X: Object>(mut self, path: &str) -> Self {
+        self.indexes.push((Kind::of::<X>(), Indexed::field(path)));
         self
     }
 
@@ -167,7 +276,16 @@ impl<K: Object> Controller<K> {
     /// Only that namespace, for the primary and for every other kind; all by default.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
-        self.namespace = Some(namespace.to_owned());
+        self.reach = Reach::One(namespace.to_owned());
+        self
+    }
+
+    /// Only these namespaces, for the primary and for every other kind that lives in namespaces. The
+    /// set may change at any time: the objects of one that joins are reconciled as at a start, those
+    /// of one that leaves are let alone. A namespace that cannot be read holds up no other.
+    #[must_use]
+    pub fn namespaces(mut self, namespaces: &Namespaces) -> Self {
+        self.reach = Reach::Several(namespaces.clone());
         self
     }
 
@@ -254,7 +372,7 @@ impl<K> fmt::Debug for Controller<K> {
             .field("name", &self.name)
             .field("related", &self.related)
             .field("sources", &self.sources)
-            .field("namespace", &self.namespace)
+            .field("reach", &self.reach)
             .field("labels", &self.labels)
             .finish_non_exhaustive()
     }

@@ -12,7 +12,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::Env;
-use crate::cache::Informer;
+use crate::cache::KindCache;
 use crate::key::Key;
 use crate::queue::Queue;
 use crate::trigger::Trigger;
@@ -61,7 +61,7 @@ impl Source {
     }
 
     /// Runs until the source ends.
-    pub(super) async fn run(self, env: Env, primaries: Informer, queue: Queue<Key>) {
+    pub(super) async fn run(self, env: Env, primaries: KindCache, queue: Queue<Key>) {
         let Self { name, words } = self;
         let trigger = || Trigger::Source(name.clone());
         let told = async {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::cache::{Delta, Entry};
-use crate::kind::Object;
+use crate::kind::View;
 
 /// A test on a change. New and deleted objects pass every ready-made one, and so does a change
 /// that begins a deletion or puts another object (by uid) in the place of the old one.
@@ -46,7 +46,7 @@ impl Predicate {
 
     /// A test on the object before and after, as its type; an added object has no before, a
     /// deleted one no after. What cannot be decoded passes: the reconcile will say why.
-    pub fn typed<K: Object>(
+    pub fn typed<K: View>(
         test: impl Fn(Option<&K>, Option<&K>) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self::new(move |delta| {
@@ -68,9 +68,7 @@ impl Predicate {
     ///
     /// let moved = Predicate::changed(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
     /// ```
-    pub fn changed<K: Object, V: PartialEq>(
-        view: impl Fn(&K) -> V + Send + Sync + 'static,
-    ) -> Self {
+    pub fn changed<K: View, V: PartialEq>(view: impl Fn(&K) -> V + Send + Sync + 'static) -> Self {
         Self::on_update(move |old, new| match (old.decode::<K>(), new.decode::<K>()) {
             (Ok(old), Ok(new)) => view(&old) != view(&new),
             _ => true,

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::kind::Object;
+use crate::kind::AnyObject;
 use crate::outcome::Outcome;
 
 /// A reconcile function with its types made uniform.
@@ -16,7 +16,7 @@ pub(crate) type Boxed<K> =
     Arc<dyn Fn(Arc<K>, Context<K>) -> BoxFuture<'static, Result<Outcome>> + Send + Sync>;
 
 /// A type that reconciles objects of kind `K`, for those that carry state of their own.
-pub trait Reconciler<K: Object>: Send + Sync + 'static {
+pub trait Reconciler<K: AnyObject>: Send + Sync + 'static {
     /// One pass of the loop for one object.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub trait Reconciler<K: Object>: Send + Sync + 'static {
 ///
 /// nor does one without a context:
 ///
-/// ```compile_fail,E0277
+/// ```compile_fail,E0593
 /// use std::sync::Arc;
 /// use homeostat::{Controller, Outcome, Result};
 /// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
@@ -72,9 +72,11 @@ pub struct ByFunction;
 #[derive(Debug)]
 pub struct ByReconciler;
 
+// What is wrong is said by the trait itself, not by whatever in here does not fit.
+#[diagnostic::do_not_recommend]
 impl<K, F, Fut> IntoReconcile<K, ByFunction> for F
 where
-    K: Object,
+    K: AnyObject,
     F: Fn(Arc<K>, Context<K>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Outcome>> + Send + 'static,
 {
@@ -83,7 +85,8 @@ where
     }
 }
 
-impl<K: Object, R: Reconciler<K>> IntoReconcile<K, ByReconciler> for Arc<R> {
+#[diagnostic::do_not_recommend]
+impl<K: AnyObject, R: Reconciler<K>> IntoReconcile<K, ByReconciler> for Arc<R> {
     fn into_reconcile(self) -> Boxed<K> {
         Arc::new(move |object, context| {
             let reconciler = self.clone();

@@ -2,48 +2,18 @@
 //! and enqueue.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use super::Predicate;
-use super::mapper::{Map, Mapper};
-use crate::cache::{Delta, Entry, Informer};
+use super::mapper::Mapper;
+use crate::cache::{Delta, Entry, KindCache};
 use crate::context::Memories;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::queue::Queue;
 use crate::trigger::{EventKind, Trigger};
 
-/// A kind besides the primary and what its changes mean.
-pub(super) struct Related {
-    pub(super) kind: Kind,
-    pub(super) role: Role,
-    /// Which of its changes matter; all without one.
-    pub(super) filter: Option<Predicate>,
-}
-
-/// What a change of a kind wakes.
-pub(super) enum Role {
-    /// Its controller.
-    Owned,
-    /// The keys a function names.
-    Watched(Map),
-    /// Nothing.
-    Read,
-}
-
-impl fmt::Debug for Related {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let role = match self.role {
-            Role::Owned => "owned",
-            Role::Watched(_) => "watched",
-            Role::Read => "read",
-        };
-        write!(f, "{} ({role})", self.kind)
-    }
-}
-
-fn trigger(kind: &Kind, delta: &Delta) -> Trigger {
+pub(crate) fn trigger(kind: &Kind, delta: &Delta) -> Trigger {
     if delta.initial {
         Trigger::Initial
     } else {
@@ -86,7 +56,7 @@ pub(super) fn primary(
 /// The keys that a change of another kind wakes.
 pub(super) enum Finder {
     /// The one that controls the object; the cache is that of the primaries.
-    Owner { kind: Kind, primaries: Informer },
+    Owner { kind: Kind, primaries: KindCache },
     /// Those that a function names.
     Mapped(Mapper),
 }
@@ -127,7 +97,7 @@ pub(super) fn secondary(
 ///
 /// A child of an earlier object of the same name wakes the present one only by going away, which
 /// makes room for a new child.
-fn owner_key(child: &Entry, owner: &Kind, primaries: &Informer, gone: bool) -> Option<Key> {
+fn owner_key(child: &Entry, owner: &Kind, primaries: &KindCache, gone: bool) -> Option<Key> {
     let reference = child.header.controller()?;
     let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     if reference.kind != owner.kind() || group != owner.group() {

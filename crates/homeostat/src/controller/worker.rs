@@ -3,6 +3,8 @@
 //! This is the reconcile contract. A panic, a time-out or an error of one key never touches
 //! another; one key is never on two workers (the queue sees to that).
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,13 +16,13 @@ use tracing::Instrument;
 
 use super::GiveUp;
 use super::reconcile::Boxed;
-use crate::cache::Informer;
+use crate::cache::KindCache;
 use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
 use crate::error::{Error, GIVEN_UP, Result};
 use crate::hotloop::{Detector, Run};
 use crate::journal::{Ending, Journal, Record};
 use crate::key::Key;
-use crate::kind::{Kind, Object};
+use crate::kind::AnyObject;
 use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 use crate::queue::{Item, Queue};
@@ -36,7 +38,7 @@ const MARK_LIMIT: Duration = Duration::from_secs(30);
 /// What each of a controller's workers has.
 pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
-    pub(super) primaries: Informer,
+    pub(super) primaries: KindCache,
     pub(super) queue: Queue<Key>,
     pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
@@ -53,12 +55,17 @@ struct Conclusion {
     next: Option<Timestamp>,
 }
 
-impl<K: Object> Worker<K> {
+impl<K: AnyObject> Worker<K> {
     /// Works until the queue is shut down.
     pub(super) async fn run(&self) {
         while let Some(item) = self.queue.get().await {
-            let span =
-                tracing::info_span!("reconcile", controller = %self.shared.name, key = %item.key);
+            let span = tracing::info_span!(
+                "reconcile",
+                controller = %self.shared.name,
+                object = %item.key,
+                id = self.shared.next_id(),
+                trigger = %Triggers(&item.triggers),
+            );
             let began = self.shared.env.instant();
             self.process(&item).instrument(span).await;
             let worked = self.shared.env.instant().saturating_duration_since(began);
@@ -70,14 +77,16 @@ impl<K: Object> Worker<K> {
     async fn process(&self, item: &Item<Key>) {
         let (time, began) = (self.shared.env.now(), self.shared.env.instant());
         let _busy = self.metrics.busy(&self.shared.name);
-        let (key, kind) = (&item.key, Kind::of::<K>());
-        let fresh = settle(&self.shared.memories, key, &self.primaries, &kind, Some(key)).await;
+        let (key, kind) = (&item.key, &self.shared.kind);
+        let cache_of = |key: &Key| self.primaries.informer(key.namespace.as_deref());
+        let fresh = settle(&self.shared.memories, key, cache_of, kind, Some(key)).await;
         let found = fresh.and_then(|()| self.primaries.get::<K>(key));
         let (conclusion, (reads, writes)) = match found {
             Ok(None) => {
                 // Gone: whatever was known about it is of no use to a later object of that name.
                 self.queue.forget(key);
                 self.with_hot_loops(|detector| detector.forget(key));
+                self.shared.follows.ended(key, &BTreeSet::new(), true);
                 return self.shared.memories.forget(key);
             }
             Ok(Some(primary)) => {
@@ -87,9 +96,11 @@ impl<K: Object> Worker<K> {
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 let result = self.reconcile(primary, context.clone()).await;
                 let conclusion = self.conclude(key, result, Some(&context)).await;
+                let whole = matches!(conclusion.ending, Ending::Ok(_) | Ending::Terminal(_));
+                self.shared.follows.ended(key, &context.take_followed(), whole);
                 let notes = context.take_notes();
                 let (triggers, writes) = (&*item.triggers, &*notes.1);
-                let run = Run { triggers, writes, seen: seen.as_ref(), kind: &kind };
+                let run = Run { triggers, writes, seen: seen.as_ref(), kind };
                 self.look_for_hot_loop(&context, run);
                 (conclusion, notes)
             }
@@ -271,7 +282,7 @@ impl<K: Object> Worker<K> {
         }
         tracing::warn!(error = text, "terminal: waiting for the object to change");
         if let Some(entry) = self.primaries.entry(key) {
-            let regarding = entry.header.reference(&Kind::of::<K>());
+            let regarding = entry.header.reference(&self.shared.kind);
             self.shared.recorder.record(
                 &self.shared.name,
                 regarding,
@@ -331,6 +342,19 @@ impl<K> Clone for Worker<K> {
     }
 }
 
+/// Why a reconcile runs, in words.
+struct Triggers<'a>(&'a [Trigger]);
+
+impl fmt::Display for Triggers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, trigger) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{trigger}")?;
+        }
+        Ok(())
+    }
+}
+
 /// How long until `time`; nothing when it has passed.
 fn time_until(time: Timestamp, now: Timestamp) -> Duration {
     let left: SignedDuration = time.duration_since(now);
@@ -338,21 +362,21 @@ fn time_until(time: Timestamp, now: Timestamp) -> Duration {
 }
 
 /// Whether the error says that the primary itself is gone: that is not an error.
-async fn is_gone<K: Object>(error: &Error, context: Option<&Context<K>>) -> bool {
+async fn is_gone<K: AnyObject>(error: &Error, context: Option<&Context<K>>) -> bool {
     let (Error::Api(kube::Error::Api(status)), Some(context)) = (error, context) else {
         return false;
     };
     let Some(details) = status.details.as_ref().filter(|_| status.code == 404) else {
         return false;
     };
-    let (kind, key) = (Kind::of::<K>(), context.key());
+    let (kind, key) = (context.kind(), context.key());
     let alike = details.name == *key.name
         && details.group == kind.group()
         && (details.kind == kind.plural() || details.kind == kind.kind());
     // The answer does not say of which namespace it speaks: a namesake may be what is missing.
     let uid = context.primary().meta().uid.clone();
     alike
-        && match context.get_live::<K>(key).await {
+        && match context.get_live_of::<K>(kind, key).await {
             Ok(found) => found.is_none_or(|found| found.meta().uid != uid),
             Err(_) => false,
         }

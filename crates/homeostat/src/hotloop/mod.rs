@@ -17,6 +17,14 @@ use crate::key::Key;
 use crate::kind::Kind;
 
 /// What counts as a hot loop. All counts are for one key within one `window`.
+///
+/// ```
+/// use homeostat::HotLoop;
+///
+/// // For [`homeostat::Controller::hot_loop`]: one that polls a lot, and means it.
+/// let limits = HotLoop { reconciles: 6000, ..HotLoop::default() };
+/// assert_eq!(limits.flips, 10);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotLoop {
     /// Over how long is counted; one minute by default.

@@ -20,6 +20,18 @@ pub(crate) use task::run;
 use crate::error::{Error, Result};
 
 /// Which lease to contend for, and its terms.
+///
+/// ```
+/// use homeostat::{Lease, Manager};
+///
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+/// let lease = Lease::new("my-operator").namespace(&cluster.namespace);
+/// let running = Manager::new(client, env).lease(lease).start().await.unwrap();
+/// running.wait_until_leading().await;
+/// running.stop().await.unwrap(); // and the next one leads at once
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Lease {
     namespace: Option<String>,

@@ -28,7 +28,7 @@ use crate::client;
 use crate::controller::{Controller, Launch};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
-use crate::kind::Object;
+use crate::kind::AnyObject;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 use crate::webhook::Webhooks;
@@ -39,6 +39,31 @@ pub use runnable::{Runnable, Work};
 pub use running::Running;
 
 /// Several controllers over one client and one set of caches.
+///
+/// ```
+/// use std::sync::Arc;
+/// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use homeostat::{Context, Controller, Manager, Outcome, Result};
+///
+/// async fn look<K>(_: Arc<K>, _: Context<K>) -> Result<Outcome> {
+///     Ok(Outcome::Done)
+/// }
+/// # async fn example(cluster: homeostat_testing::TestCluster) -> Result<()> {
+/// # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+///
+/// let running = Manager::new(client, env)
+///     .with(Controller::new(look::<ConfigMap>))
+///     .with(Controller::new(look::<Secret>).named("secrets"))
+///     .with_check("weather", || None)
+///     .start()
+///     .await?;
+/// assert!(running.health().is_ready());
+/// assert!(running.metrics().contains("controller_runtime_max_concurrent_reconciles"));
+/// running.stop().await?; // in order; `Manager::run` does so at a signal
+/// # Ok(())
+/// # }
+/// # homeostat_testing::on_cluster(async |cluster| example(cluster).await.unwrap());
+/// ```
 pub struct Manager {
     client: kube::Client,
     env: Env,
@@ -63,7 +88,7 @@ impl Manager {
     /// When none of them is there or can be read. Nothing is connected yet.
     pub async fn from_env() -> Result<Self> {
         let config = kube::Config::infer().await.map_err(Error::transient)?;
-        Self::from_config(config)
+        Self::from_config(&config)
     }
 
     /// A manager for the current context of a kubeconfig file.
@@ -74,7 +99,7 @@ impl Manager {
         let file = Kubeconfig::read_from(path).map_err(Error::transient)?;
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(file, &options).await;
-        Self::from_config(config.map_err(Error::transient)?)
+        Self::from_config(&config.map_err(Error::transient)?)
     }
 
     /// A manager for the context of that name in `$KUBECONFIG` or `~/.kube/config`.
@@ -84,10 +109,10 @@ impl Manager {
     pub async fn from_context(name: &str) -> Result<Self> {
         let options = KubeConfigOptions { context: Some(name.to_owned()), ..Default::default() };
         let config = kube::Config::from_kubeconfig(&options).await;
-        Self::from_config(config.map_err(Error::transient)?)
+        Self::from_config(&config.map_err(Error::transient)?)
     }
 
-    fn from_config(config: kube::Config) -> Result<Self> {
+    fn from_config(config: &kube::Config) -> Result<Self> {
         let env = Env::system();
         Ok(Self::new(client::connect(config, env.clone())?, env))
     }
@@ -114,7 +139,7 @@ impl Manager {
 
     /// Adds a controller. Two of the same name are an error at the start.
     #[must_use]
-    pub fn with<K: Object>(mut self, controller: Controller<K>) -> Self {
+    pub fn with<K: AnyObject>(mut self, controller: Controller<K>) -> Self {
         self.controllers.push(Box::new(controller));
         self
     }

@@ -16,7 +16,7 @@ use super::runnable::{ClientOf, Trouble, Work};
 use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::client;
-use crate::controller::{Launched, World};
+use crate::controller::{Launched, World, is_decided};
 use crate::crd;
 use crate::error::{Error, Result};
 use crate::event::Recorder;
@@ -85,7 +85,11 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     };
     for definition in definitions {
         let name = definition.metadata.name.clone().unwrap_or_default();
-        let served = env.timeout(ESTABLISH, Box::pin(crd::apply(&client, definition))).await;
+        let served = Box::pin(async {
+            crd::apply(&client, definition.clone()).await?;
+            crd::wait_until_served(&client, &env, &definition).await
+        });
+        let served = env.timeout(ESTABLISH, served).await;
         served.map_err(|_| {
             Error::transient(format!("{name} was not established within {ESTABLISH:?}"))
         })??;
@@ -93,7 +97,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
 
     // Before any cache: a list of a kind that is converted asks it.
     let webhooks = match webhooks {
-        Some(webhooks) => Some(webhooks.serve(&env, &metrics).await?),
+        Some(webhooks) => Some(webhooks.serve(&client, &caches, &env, &metrics).await?),
         None => None,
     };
 
@@ -153,12 +157,10 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         close_events: close_events.drop_guard(),
         events,
     };
-    for Launched { name, informers, .. } in &running.controllers {
-        for informer in informers {
-            let decided = |state: &SourceState| {
-                matches!(state, SourceState::Synced | SourceState::Pending(_))
-            };
-            if let SourceState::Pending(why) = informer.wait_for_state(decided).await {
+    for Launched { name, starting, .. } in &mut running.controllers {
+        // Let go of: an informer that nobody else holds any more is not needed.
+        for informer in std::mem::take(starting) {
+            if let SourceState::Pending(why) = informer.wait_for_state(is_decided).await {
                 tracing::warn!(controller = %name, why, "waiting for a source");
             }
         }

@@ -5,6 +5,15 @@ use std::time::Duration;
 /// Exponential backoff: `first · factor^n`, never longer than `max`.
 ///
 /// The default is 1 s doubling to 5 min with a tenth of jitter.
+///
+/// ```
+/// use std::time::Duration;
+/// use homeostat::Backoff;
+///
+/// let backoff = Backoff { max: Duration::from_secs(3), ..Backoff::default() }.exact();
+/// let delays: Vec<u64> = (0..4).map(|failures| backoff.delay(failures, 0.0).as_secs()).collect();
+/// assert_eq!(delays, [1, 2, 3, 3]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
     /// The delay after the first failure; 1 s by default.

@@ -3,11 +3,12 @@
 //! [`Machine`] is the pure state machine; [`Queue`] adds a lock, a clock and a wake-up around it.
 //! Nothing here polls: a worker sleeps until the next key is due or somebody adds one.
 //!
-//! ```no_run
-//! # async fn example(env: homeostat::Env) {
+//! ```
 //! use homeostat::queue::Queue;
 //! use homeostat::{Key, Trigger};
 //!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! # let env = homeostat::Env::system();
 //! let queue = Queue::new(env);
 //! queue.add(Key::namespaced("default", "web"), Trigger::Initial);
 //! while let Some(item) = queue.get().await {
@@ -16,9 +17,10 @@
 //!         Err(_) => drop(queue.add_rate_limited(item.key.clone())),
 //!     }
 //!     queue.done(&item.key);
+//! #   queue.shut_down();
 //! }
+//! # });
 //! # async fn reconcile(_: &Key) -> Result<(), ()> { Ok(()) }
-//! # }
 //! ```
 
 mod backoff;

@@ -1,4 +1,5 @@
-//! The certificate of the webhook server: given once, or kept in files that somebody renews.
+//! The certificate of the webhook server: given once, kept in files that somebody renews, or made
+//! by the server for itself.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+use super::self_signed::SelfSigned;
 use crate::error::{Error, Result};
 
 /// The files are not looked at more often than this.
@@ -25,6 +27,7 @@ pub struct Certificate(Origin);
 enum Origin {
     Pem { certificate: Vec<u8>, key: Vec<u8> },
     Files { certificate: PathBuf, key: PathBuf },
+    SelfSigned(SelfSigned),
 }
 
 impl Certificate {
@@ -38,6 +41,13 @@ impl Certificate {
     /// cannot be read leaves the last good one in use and shows in the readiness.
     pub fn files(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self(Origin::Files { certificate: certificate.into(), key: key.into() })
+    }
+
+    /// A certificate that the server makes for itself, keeps in a Secret, renews, and tells to the
+    /// configurations that are to trust it.
+    #[must_use]
+    pub fn self_signed(certificate: SelfSigned) -> Self {
+        Self(Origin::SelfSigned(certificate))
     }
 
     /// `tls.crt` and `tls.key` in a folder, as a mounted Secret has them; see [`Self::files`].
@@ -54,6 +64,7 @@ impl fmt::Debug for Certificate {
             Origin::Files { certificate, .. } => {
                 write!(f, "Certificate({})", certificate.display())
             }
+            Origin::SelfSigned(own) => own.fmt(f),
         }
     }
 }
@@ -73,10 +84,21 @@ struct State {
 }
 
 impl Current {
-    pub(super) async fn load(certificate: Certificate, env: Env) -> Result<Self> {
+    pub(super) async fn load(
+        certificate: Certificate,
+        client: &kube::Client,
+        env: Env,
+    ) -> Result<Self> {
         let Certificate(origin) = certificate;
         let changed = changed(&origin).await;
-        let acceptor = acceptor(&origin).await.map_err(Error::terminal)?;
+        let acceptor = match &origin {
+            Origin::SelfSigned(own) => {
+                let (papers, _) = own.papers(client, &env).await?;
+                tls(papers.certificate.as_bytes(), papers.key.as_bytes())
+            }
+            given => acceptor(given).await,
+        };
+        let acceptor = acceptor.map_err(Error::terminal)?;
         let state = State { acceptor, changed, looked: env.instant(), problem: None };
         Ok(Self { origin, env, state: Mutex::new(state) })
     }
@@ -110,6 +132,25 @@ impl Current {
         self.with(|state| state.acceptor.clone())
     }
 
+    /// What the server makes for itself.
+    pub(super) fn self_signed(&self) -> Option<&SelfSigned> {
+        match &self.origin {
+            Origin::SelfSigned(own) => Some(own),
+            Origin::Pem { .. } | Origin::Files { .. } => None,
+        }
+    }
+
+    /// Uses that one from the next connection on.
+    pub(super) fn renew(&self, certificate: &str, key: &str) -> Result<(), String> {
+        let acceptor = tls(certificate.as_bytes(), key.as_bytes())?;
+        self.with(|state| state.acceptor = acceptor);
+        Ok(())
+    }
+
+    pub(super) fn set_problem(&self, problem: Option<String>) {
+        self.with(|state| state.problem = problem);
+    }
+
     /// What is wrong with the renewal.
     pub(super) fn problem(&self) -> Option<String> {
         self.with(|state| state.problem.clone())
@@ -135,11 +176,16 @@ async fn acceptor(origin: &Origin) -> Result<TlsAcceptor, String> {
     let (certificate, key) = match origin {
         Origin::Pem { certificate, key } => (certificate.clone(), key.clone()),
         Origin::Files { certificate, key } => (read(certificate).await?, read(key).await?),
+        Origin::SelfSigned(_) => return Err("it is not known yet".to_owned()),
     };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&certificate)
+    tls(&certificate, &key)
+}
+
+fn tls(certificate: &[u8], key: &[u8]) -> Result<TlsAcceptor, String> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<_, _>>()
         .map_err(|error| format!("the certificate cannot be read: {error}"))?;
-    let key = PrivateKeyDer::from_pem_slice(&key)
+    let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| format!("the key of the certificate cannot be read: {error}"))?;
     let config =
         ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -169,6 +215,14 @@ mod tests {
         }
     }
 
+    /// A client that is not asked.
+    fn nobody() -> kube::Client {
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Err::<http::Response<kube::client::Body>, _>(crate::error::BoxError::from("nobody"))
+        });
+        kube::Client::new(service, "default")
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
         let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
@@ -179,7 +233,8 @@ mod tests {
         };
         let (first, second) = (made(), made());
         write(folder.path(), 1, &first.0, &first.1);
-        let current = Current::load(Certificate::folder(folder.path()), env.clone()).await.unwrap();
+        let (nobody, folder_of) = (nobody(), Certificate::folder(folder.path()));
+        let current = Current::load(folder_of, &nobody, env.clone()).await.unwrap();
         let config = async || Arc::as_ptr(current.acceptor().await.config());
         let before = config().await;
         write(folder.path(), 2, "nonsense", "nonsense");

@@ -4,7 +4,8 @@
 //!
 //! It serves; who is to ask it is said in a `ValidatingWebhookConfiguration`, a
 //! `MutatingWebhookConfiguration` or a `CustomResourceDefinition`, with the paths of
-//! [`validate_path`], [`mutate_path`] and [`CONVERT_PATH`]: those of controller-runtime.
+//! [`validate_path`], [`mutate_path`] and [`CONVERT_PATH`]: those of controller-runtime. Whom they are
+//! to trust is said there too, by hand, by another operator, or by this one ([`SelfSigned`]).
 //!
 //! ```no_run
 //! use homeostat::k8s_openapi::api::core::v1::ConfigMap;
@@ -25,9 +26,12 @@
 //! # }
 //! ```
 
+mod bundle;
 mod certificate;
 mod conversion;
+mod papers;
 mod review;
+mod self_signed;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -47,10 +51,12 @@ pub use certificate::Certificate;
 pub use conversion::Conversion;
 use conversion::Ways;
 pub use review::{Answer, Operation, Review};
+pub use self_signed::SelfSigned;
 use serve::Site;
 pub(crate) use serve::{Observer, Serving};
 
 use crate::Env;
+use crate::cache::Caches;
 use crate::error::{Error, Result};
 use crate::kind::{Kind, Object};
 use crate::metrics::Metrics;
@@ -154,12 +160,24 @@ impl Webhooks {
     }
 
     /// Begins to answer.
-    pub(crate) async fn serve(self, env: &Env, metrics: &Metrics) -> Result<Serving> {
+    pub(crate) async fn serve(
+        self,
+        client: &kube::Client,
+        caches: &Caches,
+        env: &Env,
+        metrics: &Metrics,
+    ) -> Result<Serving> {
         let Self { address, certificate, .. } = self.clone();
         let handlers = Arc::new(self.site()?);
-        let certificate = certificate::Current::load(certificate, env.clone()).await?;
+        let certificate = certificate::Current::load(certificate, client, env.clone()).await?;
+        let certificate = Arc::new(certificate);
         let site = Site { handlers, env: env.clone(), metrics: metrics.clone() };
-        serve::listen(address, certificate, site).await
+        let serving = serve::listen(address, certificate.clone(), site).await?;
+        if let Some(own) = certificate.self_signed().cloned() {
+            let (client, caches, env) = (client.clone(), caches.clone(), env.clone());
+            serving.beside(own.keep(client, caches, env, certificate));
+        }
+        Ok(serving)
     }
 
     /// Every path and what answers there.

@@ -45,6 +45,7 @@ pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
     certificate: Arc<Current>,
     accept: JoinHandle<Option<Infallible>>,
+    running: CancellationToken,
     stop: DropGuard,
 }
 
@@ -53,6 +54,11 @@ impl Serving {
     pub(crate) async fn close(self) {
         drop(self.stop);
         drop(self.accept.await);
+    }
+
+    /// Runs `work` for as long as the listener.
+    pub(super) fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(self.running.clone().run_until_cancelled_owned(work)));
     }
 
     /// Who can tell what is wrong with it.
@@ -80,14 +86,14 @@ impl std::fmt::Debug for Observer {
 
 pub(super) async fn listen(
     address: SocketAddr,
-    certificate: Current,
+    certificate: Arc<Current>,
     site: Site,
 ) -> Result<Serving> {
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Error::transient(format!("{address} cannot be listened on: {error}")))?;
     let address = listener.local_addr().map_err(Error::transient)?;
-    let (certificate, stop) = (Arc::new(certificate), CancellationToken::new());
+    let stop = CancellationToken::new();
     let current = certificate.clone();
     let accept = async move {
         loop {
@@ -103,7 +109,7 @@ pub(super) async fn listen(
         }
     };
     let accept = tokio::spawn(stop.clone().run_until_cancelled_owned(accept));
-    Ok(Serving { address, certificate, accept, stop: stop.drop_guard() })
+    Ok(Serving { address, certificate, accept, running: stop.clone(), stop: stop.drop_guard() })
 }
 
 async fn converse(stream: TcpStream, certificate: Arc<Current>, site: Site) {

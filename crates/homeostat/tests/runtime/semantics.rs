@@ -51,6 +51,26 @@
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
 //! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+//!
+//! And the defects of kube-rs 5 that keep its runtime out of this one.
+//!
+//! | defect | test |
+//! |---|---|
+//! | a: an error at the start of a watch never leads to a list | `watch::gone_at_the_start_of_a_watch_lists_again` |
+//! | b: what vanished during a gap is never told as deleted, and its owner sleeps on | `watch::whatever_vanished_during_a_gap_is_told_as_deleted`, `cache::a_list_becomes_exact_deltas`, `gaps::a_child_that_vanished_during_a_gap_wakes_its_owner` |
+//! | c: one undecodable object stops the list of all | `watch::one_unreadable_object_never_stops_the_others`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
+//! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece` |
+//! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
+//! | one backoff for all watches | `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
+//! | of those who wait for a cache one is woken | `cache::every_waiter_wakes_when_the_cache_is_in_sync` |
+//! | a subscriber whose object is gone is never polled again | `wakeups::two_controllers_of_one_kind_share_a_cache_and_both_see_everything` |
+//! | a panic ends the controller | `isolation::a_panic_is_a_failure_of_its_key_alone` |
+//! | a debounce without an end | `queue::a_key_that_is_never_quiet_runs_all_the_same` |
+//! | a random order | `replay::the_same_seed_gives_the_same_journal_and_another_seed_another` |
+//! | no retry counter, no time-out | `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
+//!
+//! Queue (against a naive model), watch machine and lease machine are property-tested with 10,000
+//! cases each: `queue::model`, `watch::tests`, `lease::tests`.
 
 use std::sync::{Arc, Mutex};
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use homeostat::controller::Source;
+use homeostat::controller::{Lookup, Source};
 use homeostat::kube::ResourceExt;
+use homeostat::kube::api::Api;
 use homeostat::queue::Rate;
 use homeostat::{Context, Controller, Error, Key, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -76,6 +77,61 @@ fn a_map_that_fails_or_panics_is_asked_again_until_it_answers() {
         let records = cluster.runs(&journal, 2).await;
         assert_eq!(triggers(&records[1]), format!("Secret {}/s added", cluster.namespace));
         assert_eq!(asked.load(Ordering::SeqCst), 3);
+        running.stop().await.unwrap();
+    });
+}
+
+/// Wakes the config maps that name the secret, after a question to the API.
+async fn those_who_name(secret: Arc<Secret>, lookup: Lookup) -> Result<Vec<Key>> {
+    let api: Api<Secret> = Api::namespaced(lookup.client().clone(), &secret.namespace().unwrap());
+    if api.get_opt("closed").await?.is_some() {
+        return Err(Error::transient("closed"));
+    }
+    lookup.by_index("data.value", &secret.name_any())
+}
+
+#[test]
+fn a_map_may_look_around_and_is_asked_again_when_it_fails() {
+    on_cluster(async |cluster| {
+        for (name, of) in [("a", "s"), ("b", "t"), ("c", "s")] {
+            cluster.create(&config(name, of)).await;
+        }
+        let controller = Controller::new(idle::<ConfigMap>)
+            .index_field::<ConfigMap>("data.value")
+            .watches_async(those_who_name)
+            .concurrency(1);
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        cluster.create(&secret("s", "1")).await;
+        let records = cluster.runs(&journal, 5).await;
+        let woken: Vec<&str> = records[3..].iter().map(|record| &*record.key.name).collect();
+        assert_eq!(woken, ["a", "c"]);
+        assert_eq!(triggers(&records[3]), format!("Secret {}/s added", cluster.namespace));
+
+        // It fails while `closed` is there; what happened meanwhile is not forgotten.
+        cluster.create(&secret("closed", "1")).await;
+        cluster.patch::<Secret>("s", json!({ "stringData": { "value": "2" } })).await;
+        cluster.create(&secret("t", "1")).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.records().len(), 5, "{journal}");
+        cluster.api::<Secret>().delete("closed", &<_>::default()).await.unwrap();
+        let mut woken: Vec<String> = cluster
+            .runs(&journal, 8)
+            .await
+            .split_off(5)
+            .iter()
+            .map(|record| format!("{}: {}", record.key.name, triggers(record)))
+            .collect();
+        woken.sort_unstable();
+        let event =
+            |name: &str, change: &str| format!("Secret {}/{name} {change}", cluster.namespace);
+        let expected = [
+            format!("a: {}", event("s", "updated")),
+            format!("b: {}", event("t", "added")),
+            format!("c: {}", event("s", "updated")),
+        ];
+        assert_eq!(woken, expected);
         running.stop().await.unwrap();
     });
 }

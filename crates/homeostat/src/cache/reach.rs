@@ -1,0 +1,128 @@
+//! The cache of one kind as a controller has it: one informer, or one for each of its namespaces.
+//!
+//! It only finds the informer that answers a question; it never waits and never asks the API.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::index::Extract;
+use super::{Caches, Delta, Entry, Group, Informer, Scope};
+use crate::error::Result;
+use crate::key::Key;
+use crate::kind::{Kind, View};
+
+/// Whose namespaces a controller looks after; see [`super::Namespaces`] for those that change.
+#[derive(Clone)]
+pub(crate) struct KindCache {
+    source: Source,
+    /// What each informer has in common with the others.
+    scope: Scope,
+}
+
+#[derive(Clone)]
+enum Source {
+    One(Informer),
+    Each(Group),
+}
+
+impl KindCache {
+    /// One informer for that scope.
+    pub(crate) fn one(caches: &Caches, kind: &Kind, mut scope: Scope) -> Self {
+        scope.namespace = scope.namespace.filter(|_| kind.is_namespaced());
+        Self { source: Source::One(caches.informer(kind.clone(), scope.clone())), scope }
+    }
+
+    /// An informer for each namespace that [`Self::follow`] will name.
+    pub(crate) fn each(caches: &Caches, kind: &Kind, scope: Scope) -> Self {
+        Self { source: Source::Each(caches.group(kind.clone())), scope }
+    }
+
+    /// Whether it has an informer for each namespace.
+    pub(crate) fn is_each(&self) -> bool {
+        matches!(self.source, Source::Each(_))
+    }
+
+    /// Whether it knows the metadata of its objects and nothing else.
+    pub(crate) fn is_metadata_only(&self) -> bool {
+        self.scope.metadata_only
+    }
+
+    /// Whether it knows only the objects that match a selector.
+    pub(crate) fn is_labelled(&self) -> bool {
+        self.scope.labels.is_some()
+    }
+
+    /// The scope of one namespace.
+    pub(crate) fn scope(&self, namespace: &str) -> Scope {
+        Scope { namespace: Some(namespace.to_owned()), ..self.scope.clone() }
+    }
+
+    /// Follows these namespaces from now on, if it has an informer for each.
+    pub(crate) fn follow(&self, namespaces: &BTreeSet<String>) {
+        if let Source::Each(group) = &self.source {
+            group.follow(namespaces.iter().map(|namespace| self.scope(namespace)));
+        }
+    }
+
+    /// The informer that follows `namespace`, or everything for `None`; `None` when none does.
+    pub(crate) fn informer(&self, namespace: Option<&str>) -> Option<Informer> {
+        match &self.source {
+            Source::Each(group) => group.informer(&self.scope(namespace?)),
+            Source::One(informer) => {
+                let limit = self.scope.namespace.as_deref();
+                (limit.is_none() || limit == namespace).then(|| informer.clone())
+            }
+        }
+    }
+
+    /// All informers that it has at the moment.
+    pub(crate) fn informers(&self) -> Vec<Informer> {
+        match &self.source {
+            Source::One(informer) => vec![informer.clone()],
+            Source::Each(group) => group.informers(),
+        }
+    }
+
+    /// To be called before the first [`Self::follow`].
+    pub(crate) fn on_event(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) {
+        match &self.source {
+            Source::One(informer) => informer.on_event(handler),
+            Source::Each(group) => group.on_event(handler),
+        }
+    }
+
+    pub(crate) fn index(&self, name: &str, extract: &Extract) {
+        match &self.source {
+            Source::One(informer) => informer.index_by(name, extract.clone()),
+            Source::Each(group) => group.index_by(name, extract.clone()),
+        }
+    }
+
+    pub(crate) fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Entry>>> {
+        let mut found = Vec::new();
+        for informer in self.informers() {
+            found.extend(informer.by_index(name, value)?);
+        }
+        Ok(found)
+    }
+
+    pub(crate) fn get<K: View>(&self, key: &Key) -> Result<Option<Arc<K>>> {
+        self.informer(key.namespace.as_deref()).map_or(Ok(None), |informer| informer.get(key))
+    }
+
+    pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.informer(key.namespace.as_deref())?.entry(key)
+    }
+
+    /// All objects, namespace by namespace, in key order.
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        self.informers().iter().flat_map(Informer::entries).collect()
+    }
+}
+
+impl fmt::Debug for KindCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.informers()).finish()
+    }
+}

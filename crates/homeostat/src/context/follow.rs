@@ -1,0 +1,179 @@
+//! Single objects that a reconcile depends on and that its controller does not watch as a kind: the
+//! Secret that a spec names. Each has a watch of its own for as long as somebody follows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::{Context, PATIENCE};
+use crate::cache::{Caches, Delta, Informer, Scope, SourceState};
+use crate::controller;
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::kind::{AnyObject, Kind, Object, View};
+use crate::queue::Queue;
+
+/// One object of the API.
+pub(super) type Place = (Kind, Key);
+
+impl<K: AnyObject> Context<K> {
+    /// Reads an object beside the primary, and runs this reconcile again whenever it changes, comes
+    /// or goes: for a Secret or ConfigMap that the primary names. `None` if there is none (yet).
+    ///
+    /// Its kind need not be declared and permission for that one object suffices: it has a watch of
+    /// its own, shared by all keys that follow it. It is followed until a reconcile of this key ends
+    /// well (or with a terminal error) without asking for it again. For many objects of a kind
+    /// [`crate::Controller::watches`] is cheaper.
+    ///
+    /// # Errors
+    /// Transient when the object cannot be watched: no permission, no such kind, no answer in 5 s.
+    pub async fn follow<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {
+        let kind = Kind::of::<T>();
+        self.follow_of(&kind, &self.key_beside(&kind, name)).await
+    }
+
+    /// The same for an object of any kind and namespace.
+    ///
+    /// # Errors
+    /// As [`Self::follow`].
+    pub async fn follow_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
+        let (follows, place) = (&self.run.shared.follows, (kind.clone(), key.clone()));
+        self.run.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
+        if self.declared_cache_of(kind, key).is_some() {
+            follows.add(&self.run.key, &place);
+            return self.get_of(kind, key).await;
+        }
+        let informer = follows.watch(&self.run.key, &place);
+        let known =
+            |state: &SourceState| matches!(state, SourceState::Synced | SourceState::Pending(_));
+        if !informer.is_synced() {
+            let state = self.env().timeout(PATIENCE, informer.wait_for_state(known)).await;
+            let why = match state {
+                Ok(SourceState::Synced) => None,
+                Ok(SourceState::Pending(why)) => Some(why),
+                _ => Some("no answer".to_owned()),
+            };
+            if let Some(why) = why {
+                return Err(Error::transient(format!("{kind} {key} cannot be followed: {why}")));
+            }
+        }
+        self.get_of(kind, key).await
+    }
+
+    /// What this reconcile followed.
+    pub(crate) fn take_followed(&self) -> BTreeSet<Place> {
+        std::mem::take(&mut *self.run.followed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What the keys of one controller follow.
+pub(crate) struct Follows {
+    caches: Caches,
+    queue: Queue<Key>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    targets: BTreeMap<Place, Target>,
+    /// What each key follows.
+    by_follower: BTreeMap<Key, BTreeSet<Place>>,
+}
+
+#[derive(Default)]
+struct Target {
+    /// `None` where the cache of a declared kind tells of it.
+    informer: Option<Informer>,
+    followers: BTreeSet<Key>,
+}
+
+impl Follows {
+    pub(crate) fn new(caches: Caches, queue: Queue<Key>) -> Arc<Self> {
+        Arc::new(Self { caches, queue, table: Mutex::default() })
+    }
+
+    /// Wakes those who follow the object that changed. The first list is no change: whoever follows
+    /// has read it.
+    pub(crate) fn wake(&self, kind: &Kind, delta: &Delta) {
+        if delta.initial {
+            return;
+        }
+        let table = self.lock();
+        if table.targets.is_empty() {
+            return;
+        }
+        let place = (kind.clone(), delta.key().clone());
+        for follower in table.targets.get(&place).into_iter().flat_map(|t| &t.followers) {
+            self.queue.add(follower.clone(), controller::trigger(kind, delta));
+        }
+    }
+
+    fn add(&self, follower: &Key, place: &Place) {
+        self.lock().add(follower, place);
+    }
+
+    /// Follows an object that no declared cache tells of.
+    fn watch(self: &Arc<Self>, follower: &Key, place: &Place) -> Informer {
+        let mut table = self.lock();
+        let target = table.add(follower, place);
+        if let Some(informer) = &target.informer {
+            return informer.clone();
+        }
+        let informer = self.caches.informer(place.0.clone(), Scope::object(&place.1));
+        let (follows, kind) = (Arc::downgrade(self), place.0.clone());
+        informer.on_event(move |delta| {
+            if let Some(follows) = Weak::upgrade(&follows) {
+                follows.wake(&kind, delta);
+            }
+        });
+        informer.start();
+        target.informer = Some(informer.clone());
+        informer
+    }
+
+    /// The watch on an object that `follower` follows.
+    pub(super) fn informer(&self, follower: &Key, place: &Place) -> Option<Informer> {
+        let table = self.lock();
+        let target = table.targets.get(place)?;
+        target.informer.clone().filter(|_| target.followers.contains(follower))
+    }
+
+    /// A reconcile has ended that followed `places`: with `only` the key follows nothing else.
+    pub(crate) fn ended(&self, follower: &Key, places: &BTreeSet<Place>, only: bool) {
+        let mut table = self.lock();
+        let followed = table.by_follower.get(follower).into_iter().flatten();
+        let left: Vec<Place> =
+            followed.filter(|place| only && !places.contains(place)).cloned().collect();
+        left.iter().for_each(|place| table.remove(follower, place));
+    }
+}
+
+impl Table {
+    fn add(&mut self, follower: &Key, place: &Place) -> &mut Target {
+        self.by_follower.entry(follower.clone()).or_default().insert(place.clone());
+        let target = self.targets.entry(place.clone()).or_default();
+        target.followers.insert(follower.clone());
+        target
+    }
+
+    fn remove(&mut self, follower: &Key, place: &Place) {
+        if let Some(places) = self.by_follower.get_mut(follower) {
+            places.remove(place);
+            if places.is_empty() {
+                self.by_follower.remove(follower);
+            }
+        }
+        if let Some(target) = self.targets.get_mut(place) {
+            target.followers.remove(follower);
+            if target.followers.is_empty() {
+                // Its informer stops with its last handle.
+                self.targets.remove(place);
+            }
+        }
+    }
+}
+
+impl Follows {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

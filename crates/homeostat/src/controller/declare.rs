@@ -1,0 +1,176 @@
+//! What a controller declares, made real: a cache for each of its kinds, and what their changes
+//! wake. Nothing of it has started when this is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::Predicate;
+use super::launch::World;
+use super::lookup::Lookup;
+use super::mapper::Mapper;
+use super::reach::{Following, Reach};
+use super::related::{Indexed, Related, Role};
+use super::source::{self, Finder};
+use crate::cache::{Informer, KindCache, Scope};
+use crate::context::{Follows, Memories};
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::queue::Queue;
+
+/// What a controller was told about the kinds it deals with.
+pub(super) struct Declaration {
+    /// The name of the controller.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) filter: Option<Predicate>,
+    pub(super) background: Option<Predicate>,
+    pub(super) labels: Option<String>,
+    pub(super) reach: Reach,
+    pub(super) related: Vec<Related>,
+    pub(super) indexes: Vec<(Kind, Indexed)>,
+}
+
+/// The caches of a controller.
+pub(super) struct Declared {
+    pub(super) primaries: KindCache,
+    /// Those that reconciles read.
+    pub(super) caches: BTreeMap<Kind, KindCache>,
+    pub(super) uncached: BTreeSet<Kind>,
+    /// What the caches call the indexes.
+    pub(super) indexes: Arc<BTreeMap<(Kind, String), String>>,
+    pub(super) memories: Arc<Memories>,
+    pub(super) follows: Arc<Follows>,
+    /// What must be in sync before anything runs.
+    pub(super) needed: Vec<Informer>,
+    /// What the start waits for besides; it may fail for one namespace and work for others.
+    pub(super) hoped_for: Vec<Informer>,
+    /// What runs beside the workers.
+    pub(super) tasks: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Declaration {
+    /// Makes the caches and connects them with the queue.
+    pub(super) fn realize(
+        mut self,
+        world: &World,
+        client: &kube::Client,
+        queue: &Queue<Key>,
+    ) -> Declared {
+        self.cache_what_is_indexed();
+        let Self { name, kind, filter, background, labels, reach, related, indexes } = self;
+        let memories = Arc::new(Memories::default());
+        let follows = Follows::new(world.caches.clone(), queue.clone());
+        let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
+
+        let scope = Scope { labels, ..Scope::default() };
+        let primaries = reach.cache(&world.caches, &kind, scope);
+        let heard =
+            source::primary(kind.clone(), queue.clone(), filter, background, Arc::clone(&memories));
+        primaries.on_event(heard);
+        let names = Arc::new(names(&name, &indexes));
+        let lookup = Lookup {
+            env: world.env.clone(),
+            client: client.clone(),
+            kind: kind.clone(),
+            primaries: primaries.clone(),
+            indexes: Arc::clone(&names),
+        };
+        let mut all = vec![(kind.clone(), primaries.clone())];
+        let mut caches = BTreeMap::from([(kind.clone(), primaries.clone())]);
+        let mut uncached = BTreeSet::new();
+        for Related { kind: other, role, filter, metadata_only, .. } in related {
+            if matches!(role, Role::Known) {
+                uncached.insert(other);
+                continue;
+            }
+            let scope = Scope { metadata_only, ..Scope::default() };
+            let cache = reach.cache(&world.caches, &other, scope);
+            keep_the_better(&mut caches, &other, &cache);
+            let finder = match role {
+                Role::Owned => {
+                    Some(Finder::Owner { kind: kind.clone(), primaries: primaries.clone() })
+                }
+                Role::Watched(map) => {
+                    let mapper = Mapper::new(other.clone(), map, queue.clone(), lookup.clone());
+                    tasks.push(mapper.clone().run().boxed());
+                    Some(Finder::Mapped(mapper))
+                }
+                Role::Read | Role::Known => None,
+            };
+            if let Some(finder) = finder {
+                cache.on_event(source::secondary(other.clone(), finder, filter, queue.clone()));
+            }
+            all.push((other, cache));
+        }
+        for (kind, cache) in &caches {
+            let (kind, follows) = (kind.clone(), Arc::clone(&follows));
+            cache.on_event(move |delta| follows.wake(&kind, delta));
+        }
+        for (kind, index) in indexes {
+            let actual = actual_name(&name, &index);
+            for (_, cache) in all.iter().filter(|(other, _)| *other == kind) {
+                cache.index(&actual, &index.extract);
+            }
+        }
+
+        let (each, one): (Vec<KindCache>, Vec<KindCache>) =
+            all.into_iter().map(|(_, cache)| cache).partition(KindCache::is_each);
+        let needed = one.iter().flat_map(KindCache::informers).collect();
+        let mut hoped_for = Vec::new();
+        if let Reach::Several(namespaces) = reach {
+            let related = each.into_iter().skip(usize::from(primaries.is_each())).collect();
+            let (caches, primaries) = (world.caches.clone(), primaries.clone());
+            let following = Following { namespaces, caches, kind, primaries, related };
+            hoped_for = following.begin();
+            tasks.push(following.run().boxed());
+        }
+        Declared {
+            primaries,
+            caches,
+            uncached,
+            indexes: names,
+            memories,
+            follows,
+            needed,
+            hoped_for,
+            tasks,
+        }
+    }
+
+    /// An index of a kind that nothing else declares is a reason to cache it.
+    fn cache_what_is_indexed(&mut self) {
+        for (kind, _) in &self.indexes {
+            let cached = |other: &Related| {
+                other.kind == *kind && !other.metadata_only && !matches!(other.role, Role::Known)
+            };
+            if *kind != self.kind && !self.related.iter().any(cached) {
+                self.related.push(Related::read(kind.clone()));
+            }
+        }
+    }
+}
+
+/// Of two caches of a kind, reconciles read the one that knows more.
+fn keep_the_better(caches: &mut BTreeMap<Kind, KindCache>, kind: &Kind, cache: &KindCache) {
+    let knows_less = |kept: &KindCache| kept.is_labelled() || kept.is_metadata_only();
+    if caches.get(kind).is_none_or(knows_less) {
+        caches.insert(kind.clone(), cache.clone());
+    }
+}
+
+/// What the caches call the indexes.
+fn names(controller: &str, indexes: &[(Kind, Indexed)]) -> BTreeMap<(Kind, String), String> {
+    let named = |(kind, index): &(Kind, Indexed)| {
+        ((kind.clone(), index.name.clone()), actual_name(controller, index))
+    };
+    indexes.iter().map(named).collect()
+}
+
+/// Caches are shared, and another controller may mean something else by the same name.
+fn actual_name(controller: &str, index: &Indexed) -> String {
+    let Indexed { name, is_field, .. } = index;
+    if *is_field { name.clone() } else { format!("{controller}/{name}") }
+}

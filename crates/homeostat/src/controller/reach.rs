@@ -1,0 +1,104 @@
+//! How far a controller reaches: everywhere, one namespace, or several that may change while it
+//! runs.
+//!
+//! The primaries of a namespace that joins are heard of only when everything else of that namespace
+//! is in its caches, so that no reconcile meets half a namespace. One namespace that cannot be read
+//! holds up no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use futures::future::{pending, select_all};
+
+use crate::cache::{Caches, Informer, KindCache, Namespaces, Scope};
+use crate::kind::Kind;
+
+/// Which namespaces.
+#[derive(Debug, Clone)]
+pub(super) enum Reach {
+    Everywhere,
+    One(String),
+    Several(Namespaces),
+}
+
+impl Reach {
+    /// The cache of a kind that reaches as far.
+    pub(super) fn cache(&self, caches: &Caches, kind: &Kind, scope: Scope) -> KindCache {
+        match self {
+            Self::One(namespace) => {
+                let namespace = Some(namespace.clone());
+                KindCache::one(caches, kind, Scope { namespace, ..scope })
+            }
+            Self::Several(_) if kind.is_namespaced() => KindCache::each(caches, kind, scope),
+            Self::Everywhere | Self::Several(_) => KindCache::one(caches, kind, scope),
+        }
+    }
+}
+
+/// The caches of a controller that follow a changing set of namespaces.
+pub(super) struct Following {
+    pub(super) namespaces: Namespaces,
+    pub(super) caches: Caches,
+    pub(super) kind: Kind,
+    pub(super) primaries: KindCache,
+    pub(super) related: Vec<KindCache>,
+}
+
+impl Following {
+    /// Starts on the namespaces of this moment, and gives their informers.
+    pub(super) fn begin(&self) -> Vec<Informer> {
+        let namespaces = self.namespaces.get();
+        self.related.iter().for_each(|cache| cache.follow(&namespaces));
+        let related = self.related.iter().flat_map(KindCache::informers);
+        let primaries = namespaces.iter().filter(|_| self.primaries.is_each());
+        related.chain(primaries.map(|namespace| self.prefetch(namespace))).collect()
+    }
+
+    /// Fills the cache of primaries, though nobody hears of them before [`Self::run`] says so.
+    fn prefetch(&self, namespace: &str) -> Informer {
+        let informer = self.caches.informer(self.kind.clone(), self.primaries.scope(namespace));
+        informer.start();
+        informer
+    }
+
+    /// Follows the set for ever.
+    pub(super) async fn run(self) {
+        let mut news = self.namespaces.subscribe();
+        let (mut ready, mut prefetched) = (BTreeSet::new(), BTreeMap::new());
+        loop {
+            let wanted = news.borrow_and_update().clone();
+            self.related.iter().for_each(|cache| cache.follow(&wanted));
+            ready.retain(|namespace| wanted.contains(namespace));
+            self.primaries.follow(&ready);
+            let unready: BTreeSet<String> = wanted.difference(&ready).cloned().collect();
+            prefetched.retain(|namespace, _| unready.contains(namespace));
+            for namespace in unready.iter().filter(|_| self.primaries.is_each()) {
+                let informer = || self.prefetch(namespace);
+                prefetched.entry(namespace.clone()).or_insert_with(informer);
+            }
+            let next = async {
+                if unready.is_empty() {
+                    return pending().await;
+                }
+                select_all(unready.iter().map(|namespace| self.ready(namespace).boxed())).await.0
+            };
+            tokio::select! {
+                biased;
+                changed = news.changed() => if changed.is_err() { return },
+                namespace = next => {
+                    ready.insert(namespace);
+                }
+            }
+        }
+    }
+
+    /// Ends when everything but the primaries of `namespace` is in the caches.
+    async fn ready(&self, namespace: &str) -> String {
+        for informer in self.related.iter().filter_map(|cache| cache.informer(Some(namespace))) {
+            if !informer.wait_for_sync().await {
+                pending::<()>().await;
+            }
+        }
+        namespace.to_owned()
+    }
+}

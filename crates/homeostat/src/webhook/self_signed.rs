@@ -1,0 +1,233 @@
+//! Certificates that the webhook server makes for itself: kept in a Secret that all replicas share,
+//! renewed in time, and told to whoever is to ask the server.
+//!
+//! A round brings everything into order: the Secret, the configurations that name its authority,
+//! the certificate in use. There is a round at the start, whenever one of them changes, and when
+//! the papers are due.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_env::Env;
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, PostParams};
+use tokio::sync::Notify;
+
+use super::bundle;
+use super::certificate::Current;
+use super::papers::{Papers, Terms};
+use crate::cache::{Caches, Scope};
+use crate::error::{Error, Result};
+use crate::key::Key;
+use crate::kind::Kind;
+use crate::queue::Backoff;
+
+/// How long a certificate is good unless told otherwise.
+const LIFETIME: Duration = Duration::from_secs(90 * 24 * 3600);
+/// So often a write that met somebody else's is tried again at once.
+const TRIES: u32 = 5;
+
+/// A certificate that the server makes for itself, signed by an authority of its own; opt in with
+/// [`super::Certificate::self_signed`].
+///
+/// Authority and certificate are in a Secret, so that replicas share them and restarts keep them.
+/// A certificate is renewed when a third of its life is left. The authority, which lives four times
+/// as long, is renewed likewise; the one before it stays trusted for its time. The authority is
+/// written into the `caBundle` of every webhook of the configurations named here, and put back
+/// when somebody takes it out.
+///
+/// It takes the permission to get, create, update and watch the Secret, and to get, update and watch
+/// the configurations.
+///
+/// ```
+/// use homeostat::webhook::{Certificate, SelfSigned, Webhooks};
+///
+/// let certificate = SelfSigned::in_secret("operators", "web-webhook")
+///     .service("operators", "web")
+///     .validating("web.example.com");
+/// let webhooks = Webhooks::new(([0, 0, 0, 0], 9443), Certificate::self_signed(certificate));
+/// ```
+#[derive(Clone)]
+pub struct SelfSigned {
+    secret: Key,
+    names: Vec<String>,
+    lifetime: Duration,
+    told: Vec<(Kind, String)>,
+}
+
+impl SelfSigned {
+    /// Keeps its papers in that Secret, which is made when it is not there.
+    #[must_use]
+    pub fn in_secret(namespace: &str, name: &str) -> Self {
+        let secret = Key::namespaced(namespace, name);
+        Self { secret, names: Vec::new(), lifetime: LIFETIME, told: Vec::new() }
+    }
+
+    /// The server is reached through that Service.
+    #[must_use]
+    pub fn service(self, namespace: &str, name: &str) -> Self {
+        let inside = format!("{name}.{namespace}.svc");
+        let outside = format!("{inside}.cluster.local");
+        self.host(&inside).host(&outside)
+    }
+
+    /// The server is reached by that host name or address.
+    #[must_use]
+    pub fn host(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
+    /// How long a certificate is good; 90 days by default.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// Tells that ValidatingWebhookConfiguration whom to trust; one that is not there yet is told
+    /// when it comes.
+    #[must_use]
+    pub fn validating(self, name: &str) -> Self {
+        self.tells(Kind::of::<ValidatingWebhookConfiguration>(), name)
+    }
+
+    /// The same for a MutatingWebhookConfiguration.
+    #[must_use]
+    pub fn mutating(self, name: &str) -> Self {
+        self.tells(Kind::of::<MutatingWebhookConfiguration>(), name)
+    }
+
+    /// The same for a CustomResourceDefinition whose versions are converted by a webhook.
+    #[must_use]
+    pub fn converting(self, name: &str) -> Self {
+        self.tells(Kind::of::<CustomResourceDefinition>(), name)
+    }
+
+    fn tells(mut self, kind: Kind, name: &str) -> Self {
+        self.told.push((kind, name.to_owned()));
+        self
+    }
+
+    /// Papers that are good now, from the Secret or into it, and when they are due.
+    pub(super) async fn papers(
+        &self,
+        client: &kube::Client,
+        env: &Env,
+    ) -> Result<(Papers, Timestamp)> {
+        if self.names.is_empty() {
+            return Err(Error::terminal("a self-signed certificate needs a service or a host"));
+        }
+        let namespace = self.secret.namespace.as_deref().unwrap_or_default();
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let terms = Terms { names: &self.names, lifetime: self.lifetime };
+        for _ in 0..TRIES {
+            let secret = api.get_opt(&self.secret.name).await?;
+            let data = secret.as_ref().and_then(|secret| secret.data.as_ref());
+            let old = data.and_then(Papers::read);
+            let (papers, due) =
+                Papers::renewed(old.clone(), &terms, env).map_err(Error::terminal)?;
+            if old.as_ref() == Some(&papers) {
+                return Ok((papers, due));
+            }
+            let is_new = secret.is_none();
+            let mut secret = secret.unwrap_or_default();
+            secret.metadata.name = Some(self.secret.name.to_string());
+            secret.data.get_or_insert_default().extend(papers.write());
+            let params = PostParams::default();
+            let written = if is_new {
+                secret.type_ = Some("kubernetes.io/tls".to_owned());
+                api.create(&params, &secret).await
+            } else {
+                // Guarded by the version that was read: of two replicas one renews.
+                api.replace(&self.secret.name, &params, &secret).await
+            };
+            match written.map_err(Error::from) {
+                Ok(_) => {
+                    tracing::info!(secret = %self.secret, "the certificate was renewed");
+                    return Ok((papers, due));
+                }
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::transient(format!("Secret {} is written by others all the time", self.secret)))
+    }
+
+    /// One round; returns when the papers are due. What is trusted goes before what is shown.
+    async fn round(
+        &self,
+        client: &kube::Client,
+        env: &Env,
+        current: &Current,
+    ) -> Result<Timestamp> {
+        let (papers, due) = self.papers(client, env).await?;
+        let mut missing = Vec::new();
+        for (kind, name) in &self.told {
+            if !bundle::tell(client, kind, name, &papers.bundle).await? {
+                missing.push(format!("{kind} {name} is not there"));
+            }
+        }
+        current.renew(&papers.certificate, &papers.key).map_err(Error::terminal)?;
+        current.set_problem((!missing.is_empty()).then(|| missing.join(", ")));
+        Ok(due)
+    }
+
+    /// Keeps everything in order for ever.
+    pub(super) async fn keep(
+        self,
+        client: kube::Client,
+        caches: Caches,
+        env: Env,
+        current: Arc<Current>,
+    ) {
+        let changed = Arc::new(Notify::new());
+        let told = self.told.iter().map(|(kind, name)| (kind.clone(), Key::cluster(&**name)));
+        let secret = (Kind::of::<Secret>(), self.secret.clone());
+        let informers = told.chain([secret]).map(|(kind, key)| {
+            let informer = caches.informer(kind, Scope::object(&key));
+            let changed = Arc::clone(&changed);
+            informer.on_event(move |_| changed.notify_one());
+            informer.start();
+            informer
+        });
+        let _followed: Vec<_> = informers.collect();
+        let mut failures = 0;
+        loop {
+            let delay = match self.round(&client, &env, &current).await {
+                Ok(due) => {
+                    failures = 0;
+                    Duration::try_from(due.duration_since(env.now())).unwrap_or_default()
+                }
+                Err(error) => {
+                    let why = error.chain();
+                    tracing::warn!(why, "the webhooks' certificate is not in order");
+                    current.set_problem(Some(why));
+                    let delay = Backoff::default().delay(failures, env.random_unit());
+                    failures += 1;
+                    delay
+                }
+            };
+            tokio::select! {
+                biased;
+                () = changed.notified() => {}
+                () = env.sleep(delay) => {}
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SelfSigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SelfSigned")
+            .field("secret", &format_args!("{}", self.secret))
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}

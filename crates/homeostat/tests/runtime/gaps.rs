@@ -1,0 +1,104 @@
+//! Watches that break, and what happened while nobody looked.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use homeostat::kube::client::Body;
+use homeostat::kube::{Client, ResourceExt};
+use homeostat::{Context, Controller, Outcome, Result};
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{config, on_cluster, secret, triggers};
+
+/// The body of an answer.
+type Part = UnsyncBoxBody<Bytes, homeostat::kube::Error>;
+
+/// The watches of secrets: cut off when told so, and then refused.
+#[derive(Clone, Default)]
+struct Line {
+    cut: Arc<Mutex<CancellationToken>>,
+    /// So many attempts to go on with a watch are answered with 410.
+    gone: Arc<AtomicUsize>,
+}
+
+impl Line {
+    /// Ends the watches of this moment; where they were is forgotten.
+    fn cut(&self) {
+        self.gone.store(1, Ordering::SeqCst);
+        let old = std::mem::take(&mut *self.cut.lock().unwrap());
+        old.cancel();
+    }
+
+    fn client(&self, inner: &Client) -> Client {
+        let (line, client) = (self.clone(), inner.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (line, client) = (line.clone(), client.clone());
+            async move { line.send(&client, request).await }
+        });
+        Client::new(service, inner.default_namespace())
+    }
+
+    async fn send(
+        &self,
+        client: &Client,
+        request: Request<Body>,
+    ) -> Result<Response<Part>, homeostat::kube::Error> {
+        let query = request.uri().query().unwrap_or_default();
+        if !request.uri().path().ends_with("/secrets") || !query.contains("watch=true") {
+            return Ok(client.send(request).await?.map(BodyExt::boxed_unsync));
+        }
+        let goes_on = !query.contains("sendInitialEvents");
+        let spent = |left: usize| left.checked_sub(1);
+        if goes_on && self.gone.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spent).is_ok() {
+            let body = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
+                "code": 410, "reason": "Expired", "message": "too old resource version" });
+            let answer = Response::builder().status(410);
+            let body = Body::from(body.to_string().into_bytes());
+            return Ok(answer.body(body.boxed_unsync()).unwrap());
+        }
+        let cut = self.cut.lock().unwrap().clone();
+        let answer = client.send(request).await?;
+        Ok(answer.map(|body| {
+            let data = body.into_data_stream().take_until(cut.cancelled_owned());
+            let frames = data.map(|part| part.map(http_body::Frame::data));
+            StreamBody::new(frames).boxed_unsync()
+        }))
+    }
+}
+
+async fn mirror(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ctx.apply(secret(&config.name_any(), "1")).await?;
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn a_child_that_vanished_during_a_gap_wakes_its_owner() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let line = Line::default();
+        let controller = Controller::new(mirror).owns::<Secret>().namespace(&cluster.namespace);
+        let client = line.client(&cluster.client);
+        let manager = homeostat::Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        let first = cluster.until_one::<Secret>("a", "the child", |_| true).await;
+        cluster.quiet().await;
+        let before = running.journal().records().len();
+
+        line.cut();
+        cluster.api::<Secret>().delete("a", &<_>::default()).await.unwrap();
+        let another = |child: &Secret| child.uid() != first.uid();
+        cluster.until_one::<Secret>("a", "another child", another).await;
+        let records = cluster.runs(&running.journal(), before + 1).await;
+        let expected = format!("Secret {}/a deleted", cluster.namespace);
+        assert_eq!(triggers(&records[before]), expected);
+        assert_eq!(line.gone.load(Ordering::SeqCst), 0, "the watch was refused");
+        running.stop().await.unwrap();
+    });
+}

@@ -1,0 +1,133 @@
+//! A controller that looks after several namespaces, which come and go while it runs.
+
+use std::sync::Arc;
+
+use homeostat::cache::{Caches, Scope};
+use homeostat::kube::api::{Api, PostParams};
+use homeostat::kube::{Client, ResourceExt};
+use homeostat::{Context, Controller, Key, Kind, Namespaces, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use serde_json::json;
+
+use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
+
+async fn another(cluster: &Cluster) -> String {
+    let api: Api<Namespace> = Api::all(cluster.client.clone());
+    let wish = object::<Namespace>(json!({ "metadata": { "generateName": "test-" } }));
+    api.create(&PostParams::default(), &wish).await.unwrap().metadata.name.unwrap()
+}
+
+async fn make(client: &Client, namespace: &str, name: &str) {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    api.create(&PostParams::default(), &config(name, "1")).await.unwrap();
+}
+
+/// Copies the secret `s` of its namespace, which it must find in the cache.
+async fn copy(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    let found = ctx.list::<Secret>().await?;
+    assert!(found.iter().any(|secret| secret.name_any() == "s"), "half a namespace: {found:?}");
+    ctx.apply(secret(&format!("copy-{}", config.name_any()), "1")).await?;
+    Ok(Outcome::Done)
+}
+
+async fn with_secret(client: &Client, namespace: &str) {
+    let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+    api.create(&PostParams::default(), &secret("s", "1")).await.unwrap();
+}
+
+#[test]
+fn namespaces_join_and_leave_while_the_controller_runs() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        for namespace in [&first, &second] {
+            with_secret(&cluster.client, namespace).await;
+            make(&cluster.client, namespace, "a").await;
+        }
+        let namespaces = Namespaces::new([&*first]);
+        let controller = Controller::new(copy).owns::<Secret>();
+        let manager = cluster.manager().with(controller.namespaces(&namespaces));
+        let running = cluster.start_manager(manager).await;
+        let journal = running.journal();
+        let records = cluster.until_recorded(&journal, |records| !records.is_empty()).await;
+        assert_eq!(records[0].key.namespace.as_deref(), Some(&*first));
+
+        namespaces.set([&*first, &*second]);
+        let in_second = |name: &str| Key::namespaced(&*second, name);
+        let ran = |name: &str| {
+            let key = in_second(name);
+            cluster.until_recorded(&journal, move |all| all.iter().any(|r| r.key == key))
+        };
+        ran("a").await;
+        let copies: Api<Secret> = Api::namespaced(cluster.client.clone(), &second);
+        assert!(copies.get("copy-a").await.is_ok());
+        // Children there wake their owners.
+        copies.delete("copy-a", &<_>::default()).await.unwrap();
+        let by_child = |all: &[Arc<homeostat::journal::Record>]| {
+            all.iter().filter(|record| record.key == in_second("a")).count() >= 2
+        };
+        cluster.until_recorded(&journal, by_child).await;
+        cluster.quiet().await;
+
+        // Nobody looks after the first one any more, and its watches are over.
+        namespaces.set([&*second]);
+        make(&cluster.client, &second, "b").await;
+        ran("b").await;
+        make(&cluster.client, &first, "ignored").await;
+        make(&cluster.client, &second, "c").await;
+        ran("c").await;
+        let records = journal.records();
+        assert!(records.iter().all(|record| &*record.key.name != "ignored"), "{journal}");
+        assert!(endings(&records).iter().all(|end| end == "done"), "{journal}");
+        assert_eq!(running.caches().informers().len(), 2, "{:?}", running.caches());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_set_without_namespaces_is_a_controller_that_waits() {
+    on_cluster(async |cluster| {
+        with_secret(&cluster.client, &cluster.namespace).await;
+        make(&cluster.client, &cluster.namespace, "a").await;
+        let namespaces = Namespaces::new([""; 0]);
+        let controller = Controller::new(copy).owns::<Secret>();
+        let manager = cluster.manager().with(controller.namespaces(&namespaces));
+        let running = cluster.start_manager(manager).await;
+        cluster.nothing_more().await;
+        assert!(running.journal().records().is_empty());
+        namespaces.set([&*cluster.namespace]);
+        cluster.runs(&running.journal(), 1).await;
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_group_is_read_as_one_while_its_scopes_change() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        make(&cluster.client, &first, "a").await;
+        make(&cluster.client, &second, "b").await;
+        let caches = Caches::new(cluster.client.clone(), cluster.env.clone());
+        let group = caches.group(Kind::of::<ConfigMap>());
+        group.index_field("data.value");
+        let (a, b) = (Key::namespaced(&*first, "a"), Key::namespaced(&*second, "b"));
+        // One object needs the permission for its name alone; the other scope is a namespace.
+        group.follow([Scope::object(&a), Scope::namespace(&*second)]);
+        assert!(group.wait_for_sync().await);
+        assert!(group.get::<ConfigMap>(&a).unwrap().is_some());
+        assert!(group.get::<ConfigMap>(&b).unwrap().is_some());
+        let indexed = group.by_index("data.value", "1").unwrap();
+        assert_eq!(indexed.len(), 2);
+        assert_eq!(
+            group.entries().iter().filter(|e| e.header.key.namespace == a.namespace).count(),
+            1
+        );
+
+        group.follow([Scope::namespace(&*second).metadata_only()]);
+        assert!(group.wait_for_sync().await);
+        assert!(group.get::<ConfigMap>(&a).unwrap().is_none());
+        let b = group.get::<ConfigMap>(&b).unwrap().unwrap();
+        assert_eq!(b.data, None, "metadata alone");
+        assert!(b.metadata.uid.is_some());
+        caches.stop();
+    });
+}

@@ -1,0 +1,115 @@
+//! What a log can tell of a reconcile: every line of it belongs to a span that says which one.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use homeostat::kube::ResourceExt;
+use homeostat::{Context, Controller, Outcome, Result};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::cluster::{config, on_cluster};
+
+/// The fields of a span or an event, in words.
+type Fields = BTreeMap<String, String>;
+
+/// Remembers the spans named `reconcile`, and which events came in which.
+#[derive(Clone, Default)]
+struct Capture(Arc<Mutex<Captured>>);
+
+#[derive(Default)]
+struct Captured {
+    spans: Vec<(&'static str, Fields)>,
+    entered: Vec<u64>,
+    /// The number of the innermost span, and the fields.
+    events: Vec<(Option<u64>, Fields)>,
+}
+
+struct Words<'a>(&'a mut Fields);
+
+impl Visit for Words<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Capture {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() || metadata.target().starts_with(env!("CARGO_CRATE_NAME"))
+    }
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut fields = Fields::new();
+        attributes.record(&mut Words(&mut fields));
+        let mut captured = self.0.lock().unwrap();
+        captured.spans.push((attributes.metadata().name(), fields));
+        Id::from_u64(captured.spans.len() as u64)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::new();
+        event.record(&mut Words(&mut fields));
+        let mut captured = self.0.lock().unwrap();
+        let within = captured.entered.last().copied();
+        captured.events.push((within, fields));
+    }
+    fn enter(&self, span: &Id) {
+        self.0.lock().unwrap().entered.push(span.into_u64());
+    }
+    fn exit(&self, span: &Id) {
+        let mut captured = self.0.lock().unwrap();
+        let at = captured.entered.iter().rposition(|id| *id == span.into_u64());
+        captured.entered.remove(at.unwrap());
+    }
+}
+
+async fn speak(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ctx.env().sleep(std::time::Duration::from_millis(10)).await;
+    tracing::info!(said_by = config.name_any(), "after a wait");
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
+    on_cluster(async |cluster| {
+        let capture = Capture::default();
+        // As long as there is only one subscriber, tracing takes it for that of all threads, and what
+        // another test's thread comes across first would be of no interest to anybody.
+        let _another = tracing::Dispatch::new(Capture::default());
+        let _guard = tracing::subscriber::set_default(capture.clone());
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let running = cluster.start(Controller::new(speak).named("speaker")).await;
+        cluster.runs(&running.journal(), 2).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        cluster.runs(&running.journal(), 3).await;
+        running.stop().await.unwrap();
+
+        let captured = capture.0.lock().unwrap();
+        let reconciles: Vec<&Fields> = captured
+            .spans
+            .iter()
+            .filter(|(name, _)| *name == "reconcile")
+            .map(|(_, f)| f)
+            .collect();
+        assert_eq!(reconciles.len(), 3, "{:?}", captured.spans);
+        let a = format!("{}/a", cluster.namespace);
+        let field = |index: usize, name: &str| reconciles[index][name].as_str();
+        assert_eq!((field(0, "controller"), field(0, "object")), ("speaker", a.as_str()));
+        assert_eq!((field(0, "id"), field(2, "id")), ("1", "3"));
+        assert_eq!((field(1, "trigger"), field(2, "object")), ("initial", a.as_str()));
+        assert_eq!(field(2, "trigger"), format!("ConfigMap {a} updated"));
+        // Both ran at once; each line is in the span of its own.
+        assert_eq!(captured.events.len(), 3);
+        for (within, fields) in &captured.events {
+            let span = &captured.spans[usize::try_from(within.unwrap()).unwrap() - 1].1;
+            let said_by = fields["said_by"].trim_matches('"');
+            assert!(span["object"].ends_with(said_by), "{span:?} {fields:?}");
+        }
+    });
+}
