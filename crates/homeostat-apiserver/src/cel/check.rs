@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr,
 };
 
 use super::declarations::{Overload, overloads};
@@ -120,11 +120,24 @@ impl Checker<'_> {
                 let key = keys.unwrap_or_else(|| self.bindings.fresh());
                 Type::map(key, values.unwrap_or_else(|| self.bindings.fresh()))
             }
-            Expr::Struct(object) => {
-                let words = undeclared(&object.type_name);
-                self.refuse(node.id, words)
-            }
+            Expr::Struct(object) => self.structure(node.id, object),
             Expr::Comprehension(walk) => self.comprehension(walk),
+        }
+    }
+
+    /// A structure of a type that was declared; of those inside it nothing more is known.
+    fn structure(&mut self, id: u64, object: &StructExpr) -> Type {
+        for entry in &object.entries {
+            if let EntryExpr::StructField(field) = &entry.expr {
+                self.node(&field.value);
+            }
+        }
+        let name = object.type_name.as_str();
+        let outer = name.split('.').next().unwrap_or(name);
+        match self.scopes.iter().find(|(known, _)| known == outer) {
+            Some((_, Type::Meta(of))) if outer == name => (**of).clone(),
+            Some((_, Type::Meta(_))) => Type::Dyn,
+            _ => self.refuse(id, undeclared(name)),
         }
     }
 
@@ -165,10 +178,14 @@ impl Checker<'_> {
 
     fn select(&mut self, id: u64, select: &SelectExpr) -> Type {
         // Types of messages have dots in their names.
-        if let Some(name) = qualified(&select.operand, &select.field)
-            && let Some(ty) = Type::named(&name)
-        {
-            return Type::Meta(ty.into());
+        if let Some(name) = qualified(&select.operand, &select.field) {
+            let variable = self.scopes.iter().rev().find(|(known, _)| *known == name);
+            if let Some((_, ty)) = variable {
+                return ty.clone();
+            }
+            if let Some(ty) = Type::named(&name) {
+                return Type::Meta(ty.into());
+            }
         }
         let operand = self.node(&select.operand);
         let field = self.field(id, &operand, &select.field);

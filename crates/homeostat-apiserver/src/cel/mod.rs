@@ -17,4 +17,4 @@ pub(crate) use check::check;
 pub(crate) use cost::most as most_cost;
 pub(crate) use decl::Decl;
 pub(crate) use source::Source;
-pub(crate) use types::Type;
+pub(crate) use types::{Object, Type};

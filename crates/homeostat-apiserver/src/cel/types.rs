@@ -56,6 +56,20 @@ impl Type {
         Self::Optional(Arc::new(inner))
     }
 
+    /// What it is called outside of mistakes: types of messages by their full names.
+    pub(crate) fn full_name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::List(item) => format!("list({})", item.full_name()),
+            Self::Map(pair) => format!("map({}, {})", pair.0.full_name(), pair.1.full_name()),
+            Self::Optional(inner) => format!("optional_type({})", inner.full_name()),
+            Self::Meta(_) => "type".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether it says nothing.
     pub(super) fn is_dyn_or_error(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)

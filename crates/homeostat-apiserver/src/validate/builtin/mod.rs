@@ -4,9 +4,11 @@
 //! filled in. Rules that nobody meets are left out on purpose: an object that a real cluster
 //! would refuse may pass here, never the other way round.
 
+mod admission;
 mod config;
 mod networking;
 mod pod;
+mod policies;
 mod rbac;
 mod report;
 mod scaling;
@@ -21,6 +23,8 @@ use serde_json::Value;
 use crate::field::FieldError;
 use crate::kinds::Kind;
 use report::Report;
+
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// What the rules of the kind refuse in the object, or in its change.
 #[must_use]
@@ -58,6 +62,14 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("rbac.authorization.k8s.io", "Role" | "ClusterRole") => rbac::role,
             ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => rbac::binding,
             ("apiextensions.k8s.io", "CustomResourceDefinition") => definition,
+            (ADMISSION, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+                admission::webhooks
+            }
+            (ADMISSION, "ValidatingAdmissionPolicy") => policies::validating,
+            (ADMISSION, "MutatingAdmissionPolicy") => policies::mutating,
+            (ADMISSION, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
+                policies::binding
+            }
             _ => return Vec::new(),
         };
     check(value, old, &mut report);
