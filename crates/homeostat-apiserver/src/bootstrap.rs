@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::update::Area;
-use crate::registry::{Body, Registry, Target, Writer, metadata, rules};
+use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, rules};
 use crate::store::{Expect, Key};
 
 /// Priorities that nothing a user makes may exceed.
@@ -70,6 +70,7 @@ pub(crate) fn run(registry: &Registry) {
             },
         }),
     );
+    registry.writer().restore_addresses();
 }
 
 /// Commits the roles and bindings as they are: more than a hundred objects that need no completing
@@ -110,14 +111,16 @@ fn owned_policy(writer: &Writer<'_>) -> Vec<(Arc<Kind>, Value)> {
     with_kind.collect()
 }
 
-/// The range of addresses that Services get theirs from, ready to be used.
+/// The range of addresses that Services get theirs from, ready to be used. A server that is started
+/// with another range than before gives out addresses of that one from now on.
 fn service_range(registry: &Registry) {
     let range = registry.config.service_range;
+    let spec = json!({"cidrs": [format!("{}/{}", range.base, range.prefix)]});
     let object = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
         "metadata": {"name": "kubernetes"},
-        "spec": {"cidrs": [format!("{}/{}", range.base, range.prefix)]},
+        "spec": spec,
     });
     create(registry, "servicecidrs", "", object);
     let Some(kind) = registry.catalogue().find("networking.k8s.io", "v1", "servicecidrs").cloned()
@@ -127,19 +130,38 @@ fn service_range(registry: &Registry) {
     let target = Target { kind, namespace: String::new(), name: "kubernetes".to_owned() };
     let Ok(stored) = registry.get(&target) else { return };
     let mut object = stored.value();
+    if object["spec"] != spec {
+        object["spec"] = spec;
+        let expect = Expect::Revision(stored.revision);
+        let written = registry.writer().commit(&target.kind, &stored.key, expect, object, false);
+        if let Err(status) = written {
+            tracing::error!(%status, "the range of Services could not be changed");
+        }
+        return;
+    }
     if object.pointer("/status/conditions").is_some() {
         return;
     }
-    object["status"] = json!({"conditions": [{
-        "type": "Ready",
-        "status": "True",
-        "reason": "",
-        "message": "Kubernetes default Service CIDR is ready",
-        "lastTransitionTime": crate::registry::seconds(registry.env.now()),
-    }]});
-    let options = WriteOptions { manager: "homeostat".to_owned(), ..WriteOptions::default() };
-    let body = Body { value: object, duplicates: Vec::new() };
-    if let Err(status) = registry.update(&target, true, body, &options) {
+    let ready = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": "kubernetes"},
+        "status": {"conditions": [{
+            "type": "Ready",
+            "status": "True",
+            "reason": "",
+            "message": "Kubernetes default Service CIDR is ready",
+            "lastTransitionTime": crate::registry::seconds(registry.env.now()),
+        }]},
+    });
+    let options = WriteOptions {
+        manager: "kubernetes-service-cidr-controller".to_owned(),
+        force: true,
+        is_patch: true,
+        ..WriteOptions::default()
+    };
+    let patch = Patch::Apply(Body { value: ready, duplicates: Vec::new() });
+    if let Err(status) = registry.patch(&target, true, patch, &options) {
         tracing::error!(%status, "the range of Services could not be marked as ready");
     }
 }
@@ -149,7 +171,7 @@ fn create(registry: &Registry, plural: &str, namespace: &str, object: Value) {
     let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
     let Some(kind) = registry.catalogue().find(group, version, plural).cloned() else { return };
     let target = Target { kind, namespace: namespace.to_owned(), name: String::new() };
-    let options = WriteOptions { manager: "homeostat".to_owned(), ..WriteOptions::default() };
+    let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
     let body = Body { value: object, duplicates: Vec::new() };
     if let Err(status) = registry.create(&target, body, &options)
         && status.reason != "AlreadyExists"

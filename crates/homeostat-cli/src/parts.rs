@@ -32,7 +32,7 @@ impl Parts {
         server: &Server,
         env: &Env,
         data: Option<&DataDirectory>,
-        root_ca: String,
+        cluster: ClusterConfig,
         chosen: &[Operator],
     ) -> Result<Self, Failure> {
         let client = kube::Client::new(server.clone(), "default");
@@ -43,7 +43,7 @@ impl Parts {
                 Place::Temporary(made.map_err(|error| Failure::Start(error.into()))?)
             }
         };
-        let config = ClusterConfig { root_ca, volumes: place.path().join("volumes") };
+        let config = ClusterConfig { volumes: place.path().join("volumes"), ..cluster };
         let mut manager = Manager::new(client.clone(), env.clone()).grace(GRACE);
         for operator in chosen {
             manager = (operator.join)(manager);

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use homeostat::Env;
 use homeostat_apiserver::{DataDirectory, Identity, Server, ServerConfig};
+use homeostat_cluster::{CertificateAuthority, ClusterConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -103,13 +104,19 @@ impl Up {
             Some(path) => Kubeconfig::write(path, &text)?,
             None => Kubeconfig::write_default(&text, port)?,
         };
-        let root_ca = access.ca_pem.clone();
+        let authority = CertificateAuthority::from_pem(identity.authority())
+            .map_err(|error| Failure::Start(error.into()))?;
+        let cluster = ClusterConfig {
+            root_ca: access.ca_pem.clone(),
+            authority: Some(authority),
+            ..ClusterConfig::default()
+        };
         let tls = server.clone();
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
         let parts = tokio::select! {
             biased;
             () = &mut interrupted => None,
-            started = Parts::start(&server, &env, data.as_ref(), root_ca, &chosen) => Some(started?),
+            started = Parts::start(&server, &env, data.as_ref(), cluster, &chosen) => Some(started?),
         };
         if let Some(parts) = parts {
             // Not before: who reads this may use the operators' kinds at once.

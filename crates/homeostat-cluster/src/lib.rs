@@ -5,6 +5,7 @@
 //! and a thin reconcile that carries it out. Nothing here knows which server it talks to, nothing
 //! polls, nothing sleeps.
 
+mod certificate;
 mod claim;
 mod clusterrole;
 mod cronjob;
@@ -25,6 +26,7 @@ mod revise;
 mod scheduler;
 mod selector;
 mod serviceaccount;
+mod servicecidr;
 mod statefulset;
 mod temporary;
 mod token_secret;
@@ -35,6 +37,7 @@ use std::path::PathBuf;
 
 use homeostat::{Journal, Manager, Result, Running};
 
+pub use certificate::{AuthorityError, CertificateAuthority};
 pub use temporary::TemporaryDirectory;
 
 /// What the controllers must be told.
@@ -44,11 +47,18 @@ pub struct ClusterConfig {
     pub root_ca: String,
     /// Where the volumes of the default StorageClass live; created when first needed.
     pub volumes: PathBuf,
+    /// Who signs the certificates that CertificateSigningRequests ask for; without one none of them
+    /// gets any, which is the default.
+    pub authority: Option<CertificateAuthority>,
 }
 
 /// Adds every controller of the cluster to `manager`.
 #[must_use]
 pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
+    let manager = match &config.authority {
+        Some(authority) => manager.with(certificate::controller(authority.clone())),
+        None => manager,
+    };
     manager
         .with(serviceaccount::controller(&config.root_ca))
         .with(token_secret::controller(&config.root_ca))
@@ -63,6 +73,7 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(scheduler::controller())
         .with(nodelifecycle::controller())
         .with(clusterrole::controller())
+        .with(servicecidr::controller())
         .with(volume::attributes_controller())
         .with(volume::claim_controller(config.volumes.clone()))
         .with(volume::volume_controller(config.volumes.clone()))

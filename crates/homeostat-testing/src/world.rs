@@ -40,7 +40,11 @@ pub fn on_world<F: AsyncFnOnce(&World)>(test: F) {
 pub fn on_world_with<F: AsyncFnOnce(&World)>(join: impl FnOnce(Manager) -> Manager, test: F) {
     on_cluster(async |cluster| {
         let world = World { volumes: tempfile::tempdir().unwrap(), test: cluster };
-        let config = ClusterConfig { root_ca: "CA".into(), volumes: world.volumes.path().into() };
+        let config = ClusterConfig {
+            root_ca: "CA".into(),
+            volumes: world.volumes.path().into(),
+            ..ClusterConfig::default()
+        };
         let manager = join(world.manager().with(node::controller()));
         let started = Cluster::start(manager, &config).await.unwrap();
         world.show_on_failure(started.journal());

@@ -3,7 +3,8 @@
 //! A write is decided in one turn, without waiting. Where it needs an answer that nobody has given
 //! yet, it leaves the question here and gives up its turn; whoever runs it asks, records the
 //! answer, and runs the write again from the start. What a write draws by chance (its time, the
-//! uid, names) is drawn once and kept, so that the same questions arise again.
+//! uid, names) is drawn once and kept, so that the same questions arise again. An object that
+//! somebody is about to make is waited for in the same way, once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::status::Status;
+use crate::store::Key;
 
 /// Something only a webhook can answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +39,15 @@ pub(crate) enum Topic {
     Conversion,
 }
 
+/// An object that is about to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct Missing {
+    /// The resource, as the store knows it.
+    pub(crate) resource: &'static str,
+    /// Where in it.
+    pub(crate) key: Key,
+}
+
 /// What became of a question: what came back, or why nothing did.
 pub(crate) type Answer = Result<Value, String>;
 
@@ -54,6 +65,8 @@ struct State {
     volume: Option<String>,
     answers: BTreeMap<String, Answer>,
     open: Vec<Question>,
+    missing: Option<Missing>,
+    has_waited: bool,
     warnings: Vec<String>,
 }
 
@@ -66,6 +79,7 @@ impl Inquiry {
     pub(crate) fn begin(&self) {
         let mut state = self.state();
         state.open.clear();
+        state.missing = None;
         state.warnings.clear();
     }
 
@@ -118,6 +132,23 @@ impl Inquiry {
     /// Whether something is open.
     pub(crate) fn waits(&self) -> bool {
         !self.state().open.is_empty()
+    }
+
+    /// Says that the object may still come: the write is tried again once it is there, or once it
+    /// has been waited for long enough. That happens once; then the write is as good as decided.
+    pub(crate) fn may_come(&self, resource: &'static str, key: Key) {
+        let mut state = self.state();
+        if !state.has_waited {
+            state.missing = Some(Missing { resource, key });
+        }
+    }
+
+    /// What must be waited for before the write can be tried again.
+    pub(crate) fn missing(&self) -> Option<Missing> {
+        let mut state = self.state();
+        let missing = state.missing.take();
+        state.has_waited |= missing.is_some();
+        missing
     }
 
     /// What must be asked before the write can be tried again.

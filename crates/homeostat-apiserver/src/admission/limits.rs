@@ -15,7 +15,7 @@ fn applies(review: &Review<'_>) -> bool {
     let main = match review.operation {
         Operation::Create => review.is_for("pods") || review.is_for("persistentvolumeclaims"),
         Operation::Update => review.is_for("persistentvolumeclaims"),
-        Operation::Delete => false,
+        Operation::Delete | Operation::Connect => false,
     };
     let resize = review.operation == Operation::Update
         && review.subresource == "resize"

@@ -118,8 +118,10 @@ fn in_namespaces(review: &Review<'_>, selector: Option<&Value>) -> bool {
 
 fn selects_object(review: &Review<'_>, selector: Option<&Value>) -> bool {
     let Some(selector) = selector.filter(|selector| !is_empty(selector)) else { return true };
-    let is_selected =
-        |object: &Value| object.is_object() && selects(selector, &metadata::labels(object));
+    // The options of a connect have no labels to select by.
+    let is_selected = |object: &Value| {
+        object.get("metadata").is_some() && selects(selector, &metadata::labels(object))
+    };
     is_selected(&review.object) || review.old.is_some_and(is_selected)
 }
 
@@ -134,7 +136,7 @@ fn is_empty(selector: &Value) -> bool {
 }
 
 /// Whether a `LabelSelector` selects these labels.
-pub(super) fn selects(selector: &Value, labels: &BTreeMap<&str, &str>) -> bool {
+pub(crate) fn selects(selector: &Value, labels: &BTreeMap<&str, &str>) -> bool {
     let wanted = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     wanted.into_iter().all(|(key, value)| labels.get(key.as_str()).copied() == value.as_str())

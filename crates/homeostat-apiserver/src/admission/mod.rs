@@ -5,6 +5,7 @@
 //! Steps read the store and nothing else: whatever needs IO is asked through the request's
 //! [`Inquiry`]. They never write.
 
+mod certificate_signer;
 mod certificate_subject;
 mod configuration;
 mod default_class;
@@ -25,7 +26,10 @@ mod resize;
 mod runtime_class;
 mod service_account;
 mod tolerations;
+mod topology_labels;
 mod webhook;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -38,7 +42,8 @@ use crate::store::{Range, Stored};
 
 pub(crate) use configuration::Configuration;
 pub use inquiry::Inquiry;
-pub(crate) use inquiry::{Answer, Question, Topic};
+pub(crate) use inquiry::{Answer, Missing, Question, Topic};
+pub(crate) use matching::selects;
 pub(crate) use quota::Charge;
 pub(crate) use webhook::Rounds;
 
@@ -48,6 +53,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// A stream to a node, a Pod or a Service.
+    Connect,
 }
 
 /// One write on its way through the chain.
@@ -61,7 +68,9 @@ pub(crate) struct Review<'a> {
     pub(crate) namespace: &'a str,
     /// As the request gives it: empty when the server shall make one up.
     pub(crate) name: &'a str,
-    /// The object as it would be written; null for a delete.
+    /// What the object is, where a subresource speaks another kind than its resource.
+    pub(crate) form: Option<&'a Kind>,
+    /// The object as it would be written, or the options of a connect; null for a delete.
     pub(crate) object: Value,
     /// The object as it is.
     pub(crate) old: Option<&'a Value>,
@@ -93,13 +102,17 @@ impl Wish<'_> {
         }
     }
 
+    /// Who asks; nobody in particular when the server itself does.
+    fn asker(&self) -> Option<Arc<User>> {
+        match self {
+            Self::Write(options) => options.user.clone(),
+            Self::Delete(options) => options.user.clone(),
+        }
+    }
+
     /// Who asks, as `userInfo`.
     fn user(&self) -> Value {
-        let user = match self {
-            Self::Write(options) => &options.user,
-            Self::Delete(options) => &options.user,
-        };
-        user.as_ref().map_or_else(|| User::admin().to_value(), |user| user.to_value())
+        self.asker().unwrap_or_else(User::admin).to_value()
     }
 }
 
@@ -146,8 +159,11 @@ static CHAIN: &[Step] = &[
         validate: Some(runtime_class::check),
         ..step("RuntimeClass")
     },
+    Step { validate: Some(certificate_signer::approve), ..step("CertificateApproval") },
+    Step { validate: Some(certificate_signer::sign), ..step("CertificateSigning") },
     Step { validate: Some(certificate_subject::check), ..step("CertificateSubjectRestriction") },
     Step { mutate: Some(default_class::of_ingress), ..step("DefaultIngressClass") },
+    Step { mutate: Some(topology_labels::copy), ..step("PodTopologyLabels") },
     Step { mutate: Some(mutating_policy::mutate), ..step("MutatingAdmissionPolicy") },
     Step { mutate: Some(webhook::mutate), ..step("MutatingAdmissionWebhook") },
     Step { validate: Some(policy::check), ..step("ValidatingAdmissionPolicy") },
@@ -188,6 +204,7 @@ impl<'a> Review<'a> {
             kind,
             operation,
             subresource: "",
+            form: None,
             namespace: "",
             name: "",
             object: Value::Null,
@@ -258,6 +275,7 @@ mod tests {
         "CertificateSigning",
         "CertificateSubjectRestriction",
         "DefaultIngressClass",
+        "PodTopologyLabels",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionWebhook",
         "ValidatingAdmissionPolicy",

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::configuration::{Mutation, Policy};
 use super::expression::{Scope, conditions_hold};
 use super::matching::{is_exempt, matched_resources};
-use super::webhook::shape;
 use super::{Review, policy};
 use crate::kinds::Kind;
 use crate::registry::metadata;
@@ -103,7 +102,7 @@ fn run(
                     let mut config = to_json(&expression.evaluate(&context)?)?;
                     config["apiVersion"] = object["apiVersion"].clone();
                     config["kind"] = object["kind"].clone();
-                    apply::merged(kind.schema.root(), &object, &config)
+                    apply::merged(review.form.unwrap_or(kind).schema.root(), &object, &config)
                         .map_err(|error| format!("error applying patch: {error}"))?
                 }
                 Mutation::Patch(expression) => {
@@ -112,8 +111,7 @@ fn run(
                         .map_err(|error| format!("JSON Patch: {error}"))?
                 }
             };
-            let changed = shape(kind, changed).map_err(|status| status.message)?;
-            review.object = review.writer.between(kind, review.kind, changed)?;
+            review.object = review.take(kind, changed).map_err(|status| status.message)?;
         }
     }
     Ok(())

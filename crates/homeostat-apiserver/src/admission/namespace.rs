@@ -7,7 +7,8 @@ use crate::registry::metadata;
 use crate::status::Status;
 
 pub(super) fn exists(review: &mut Review<'_>) -> Result<(), Status> {
-    if review.namespace.is_empty() || review.operation == Operation::Delete {
+    let is_write = matches!(review.operation, Operation::Create | Operation::Update);
+    if review.namespace.is_empty() || !is_write {
         return Ok(());
     }
     let namespace = review.namespace;

@@ -4,6 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Operation, Review, Wish};
 use crate::kinds::{Kind, Propagation};
+use crate::registry::options::FieldValidation;
+use crate::registry::{Body, rules};
 use crate::status::Status;
 
 impl Operation {
@@ -13,6 +15,7 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
         }
     }
 }
@@ -20,8 +23,13 @@ impl Operation {
 impl Review<'_> {
     /// The `AdmissionRequest` in the form of `kind`, without uid and objects.
     pub(super) fn request(&self, kind: &Kind) -> Value {
-        let named =
-            |kind: &Kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        // A subresource may speak another kind than its resource.
+        let named = |kind: &Kind| match kind.subresource(self.subresource) {
+            Some(part) => {
+                json!({"group": part.group, "version": part.version, "kind": part.kind})
+            }
+            None => json!({"group": kind.group, "version": kind.version, "kind": kind.kind}),
+        };
         let resource = |kind: &Kind| json!({"group": kind.group, "version": kind.version, "resource": kind.plural});
         let mut request = Map::new();
         let mut set = |name: &str, value: Value| {
@@ -47,6 +55,9 @@ impl Review<'_> {
     }
 
     fn options(&self) -> Value {
+        if self.operation == Operation::Connect {
+            return Value::Null;
+        }
         let mut options = json!({"apiVersion": "meta.k8s.io/v1"});
         match self.wish {
             Wish::Write(wish) => {
@@ -92,7 +103,34 @@ impl Review<'_> {
     /// # Errors
     /// What a conversion webhook has against it.
     pub(super) fn shown(&self, kind: &Kind) -> Result<(Value, Value), Status> {
-        let shown = |object: &Value| self.writer.between(self.kind, kind, object.clone());
+        let shown = |object: &Value| match self.is_converted(kind) {
+            true => self.writer.between(self.kind, kind, object.clone()),
+            false => Ok(object.clone()),
+        };
         Ok((shown(&self.object)?, self.old.map_or(Ok(Value::Null), shown)?))
+    }
+
+    /// Whether whoever sees the object in the form of `kind` sees another version of it. What a
+    /// subresource speaks is the same in all of them.
+    fn is_converted(&self, kind: &Kind) -> bool {
+        self.form.is_none()
+            && self.operation != Operation::Connect
+            && kind.api_version() != self.kind.api_version()
+    }
+
+    /// Takes what somebody who saw the object in the form of `kind` made of it, what it leaves out
+    /// filled in again.
+    pub(super) fn take(&self, kind: &Kind, changed: Value) -> Result<Value, Status> {
+        if self.operation == Operation::Connect {
+            return Ok(changed);
+        }
+        let form = self.form.unwrap_or(kind);
+        let body = Body { value: changed, duplicates: Vec::new() };
+        let mut object = rules::shape(form, body, FieldValidation::Ignore, &mut Vec::new())?;
+        rules::default(form, &mut object);
+        if self.is_converted(kind) {
+            object = self.writer.between(kind, self.kind, object)?;
+        }
+        Ok(object)
     }
 }

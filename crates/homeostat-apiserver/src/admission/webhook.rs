@@ -14,8 +14,6 @@ use super::inquiry::{Inquiry, Question, Topic};
 use super::matching::{is_exempt, matched};
 use super::{Review, policy};
 use crate::kinds::Kind;
-use crate::registry::options::FieldValidation;
-use crate::registry::{Body, rules};
 use crate::status::Status;
 
 /// What mutating webhooks remember from the first round of the chain to the second.
@@ -253,18 +251,8 @@ fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Res
     let (shown, _) = review.shown(kind)?;
     let patched =
         crate::patch::json(&shown, &operations).map_err(|error| internal(&error.to_string()))?;
-    let mut object = shape(kind, patched)?;
-    object = review.writer.between(kind, review.kind, object)?;
+    let object = review.take(kind, patched).map_err(|status| internal(&status.message))?;
     let changed = object != review.object;
     review.object = object;
     Ok(changed)
-}
-
-/// The changed object in the form of its kind, what it leaves out filled in again.
-pub(super) fn shape(kind: &Kind, value: Value) -> Result<Value, Status> {
-    let body = Body { value, duplicates: Vec::new() };
-    let mut object = rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new())
-        .map_err(|status| internal(&status.message))?;
-    rules::default(kind, &mut object);
-    Ok(object)
 }

@@ -11,6 +11,14 @@ use super::object_meta::object_meta;
 use super::path::{Atom, PathElement};
 use crate::schema::{ListType, Node, Schema, Type};
 
+/// Fields that must be there and are left out all the same when they are not.
+const OMITTED: &[(&str, &str)] = &[
+    (
+        "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
+        "validationActions",
+    ),
+    ("io.k8s.api.networking.v1.IPAddressSpec", "parentRef"),
+];
 /// The type whose content belongs to somebody else: always replaced as a whole.
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
@@ -193,8 +201,10 @@ impl<'a> Fields<'a> {
         {
             Some(&EMPTY)
         } else {
-            (container && parent.required.iter().any(|required| required == name))
-                .then_some(&Value::Null)
+            let is_written = container
+                && parent.required.iter().any(|required| required == name)
+                && !OMITTED.contains(&(parent.name.as_str(), name));
+            is_written.then_some(&Value::Null)
         }
     }
 }

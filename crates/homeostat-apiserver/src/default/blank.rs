@@ -12,6 +12,7 @@ const BLANK: &[(&str, &str)] = &[
     ("endpointslices.discovery.k8s.io", r#"{"endpoints": null, "ports": null}"#),
     ("priorityclasses.scheduling.k8s.io", r#"{"value": 0}"#),
     ("statefulsets.apps", r#"{"spec": {"serviceName": ""}}"#),
+    ("token.authentication.k8s.io", r#"{"spec": {"boundObjectRef": null}}"#),
     (
         "events",
         r#"{"involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null,

@@ -220,4 +220,10 @@ pub(super) const ROWS: &[TypeRow] = &[
         "flowcontrol.v1.QueuingConfiguration",
         &[("handSize", "8"), ("queues", "64"), ("queueLengthLimit", "50")],
     ),
+    (
+        "certificates.v1.CertificateSigningRequestCondition",
+        &[("lastUpdateTime", "null"), ("lastTransitionTime", "null")],
+    ),
+    // authentication
+    ("authentication.v1.TokenRequestSpec", &[("expirationSeconds", "3600")]),
 ];

@@ -6,6 +6,7 @@
 pub(crate) mod answer;
 pub(crate) mod body;
 mod call;
+mod connect;
 mod decode;
 mod delete;
 mod discovery;

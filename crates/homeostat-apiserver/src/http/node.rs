@@ -2,6 +2,7 @@
 //!
 //! They are passed on unread, upgrades included; only the path changes into a kubelet's.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -13,7 +14,9 @@ use serde_json::Value;
 use http_body_util::BodyExt as _;
 
 use super::body::Body;
+use super::connect::Options;
 use super::route::ResourcePath;
+use crate::auth::User;
 use crate::registry::Target;
 use crate::server::Shared;
 use crate::status::Status;
@@ -39,12 +42,14 @@ pub(crate) fn is_for_node(path: &ResourcePath) -> bool {
 /// Passes the request on.
 pub(crate) async fn forward(
     shared: &Arc<Shared>,
+    user: &Arc<User>,
     target: &Target,
     path: &ResourcePath,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Status> {
+    let query = admit(shared, user, target, path, request.uri().query().unwrap_or("")).await?;
     if path.subresource == "proxy" {
-        return proxy(shared, target, path, request).await;
+        return proxy(shared, target, path, &query, request).await;
     }
     let pod = shared.registry.get(target)?.value();
     let node = text(&pod, "/spec/nodeName").to_owned();
@@ -52,7 +57,6 @@ pub(crate) async fn forward(
         let words = format!("pod {} does not have a host assigned", target.name);
         return Err(Status::bad_request(words));
     }
-    let query = request.uri().query().unwrap_or("").to_owned();
     let (container, rest) = take_container(&query);
     let verb = match path.subresource.as_str() {
         "log" => "containerLogs",
@@ -70,6 +74,26 @@ pub(crate) async fn forward(
         .node_connector()
         .ok_or_else(|| Status::unavailable(format!("no agent answers for node {node:?}")))?;
     Ok(connector.call(&node, request).await)
+}
+
+/// The query of the request as admission lets it pass; logs are read, which is not its business.
+async fn admit(
+    shared: &Arc<Shared>,
+    user: &Arc<User>,
+    target: &Target,
+    path: &ResourcePath,
+    query: &str,
+) -> Result<String, Status> {
+    let part = path.subresource.as_str();
+    let Some(options) = Options::read(target, part, query, &path.rest) else {
+        return Ok(query.to_owned());
+    };
+    let is_dry = |(name, _): (Cow<'_, str>, Cow<'_, str>)| name == "dryRun";
+    if form_urlencoded::parse(query.as_bytes()).any(is_dry) {
+        return Err(Status::bad_request("dryRun is not supported"));
+    }
+    let admitted = options.admitted(&shared.registry, user, target, part).await?;
+    Ok(admitted.query(query))
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -143,15 +167,15 @@ async fn proxy(
     shared: &Arc<Shared>,
     target: &Target,
     path: &ResourcePath,
+    query: &str,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Status> {
     let (name, port) = split_name(&target.name);
     let named = Target { name: name.to_owned(), ..target.clone() };
     let object = shared.registry.get(&named)?.value();
     let rest = if path.rest.is_empty() { "/" } else { &path.rest };
-    let query = request.uri().query().unwrap_or("").to_owned();
     if path.plural == "nodes" {
-        rewrite(&mut request, rest, &query)?;
+        rewrite(&mut request, rest, query)?;
         let connector = shared
             .node_connector()
             .ok_or_else(|| Status::unavailable(format!("no agent answers for node {name:?}")))?;
@@ -170,7 +194,7 @@ async fn proxy(
     if address.is_empty() || address == "None" {
         return Err(Status::unavailable(format!("no endpoints available for {name:?}")));
     }
-    let uri = match query.as_str() {
+    let uri = match query {
         "" => format!("http://{address}:{port}{rest}"),
         query => format!("http://{address}:{port}{rest}?{query}"),
     };

@@ -2,18 +2,23 @@
 //! Reads ask here, too; they have nothing to try again.
 
 use std::future::Future;
+use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::admission::{Answer, Inquiry, Question, Topic};
+use crate::admission::{Answer, Inquiry, Missing, Question, Topic};
 use crate::custom::conversion;
 use crate::registry::Registry;
 use crate::status::Status;
+use crate::store::StoreError;
 use crate::webhook_client;
 
 /// A write that still has questions after so many rounds competes with others for its object.
 const ROUNDS: usize = 64;
+
+/// How long a write waits for an object that is about to be made.
+const PATIENCE: Duration = Duration::from_millis(1800);
 
 /// Runs `write` until it has an answer to everything it asks. What webhooks have to say to the
 /// client comes with its result.
@@ -25,8 +30,8 @@ pub(crate) async fn settle<T>(
     for _ in 0..ROUNDS {
         inquiry.begin();
         let result = write();
-        let open = inquiry.open();
-        if open.is_empty() {
+        let (open, missing) = (inquiry.open(), inquiry.missing());
+        if open.is_empty() && missing.is_none() {
             let mut warnings = inquiry.warnings();
             return match result {
                 Ok(done) => Ok((done, warnings)),
@@ -36,11 +41,28 @@ pub(crate) async fn settle<T>(
                 }
             };
         }
+        if let Some(missing) = missing {
+            wait_for(registry, &missing).await;
+        }
         for (question, answer) in ask(registry, open).await {
             inquiry.answered(&question, answer);
         }
     }
     Err(Status::new(409, "Conflict", "the object changes faster than its webhooks answer"))
+}
+
+/// Waits until the object is there, but not for ever.
+async fn wait_for(registry: &Registry, missing: &Missing) {
+    let store = &registry.store;
+    let there = async {
+        let mut watcher = store.watch(missing.resource, store.revision())?;
+        while store.get(missing.resource, &missing.key).is_none() {
+            watcher.next().await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    // Whether it came, the next attempt sees for itself.
+    let _ = registry.env.timeout(PATIENCE, there).await;
 }
 
 /// Asks all questions at once.

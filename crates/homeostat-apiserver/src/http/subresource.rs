@@ -10,7 +10,7 @@ use super::call::Call;
 use super::{answer, decode, shown};
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;
-use crate::registry::{self, PartWrite, Registry, ScaleWrite, rules};
+use crate::registry::{self, PartWrite, Registry, ScaleWrite, Target, rules};
 use crate::server::Shared;
 use crate::status::Status;
 use crate::store::Stored;
@@ -29,27 +29,9 @@ impl Call {
                 Ok(answer::value(200, &scale, self.accepted.encoding))
             }
             ("scale", &Method::PUT | &Method::PATCH) => self.write_scale(method).await,
-            ("binding", &Method::POST) => {
-                let options = self.write_options("CreateOptions")?;
-                let binding = decode::object(&self.headers, &self.body)?.value;
-                let status = self.registry.bind(&self.target, &binding, &options)?;
-                Ok(answer::value(201, &status, self.accepted.encoding))
-            }
-            ("eviction", &Method::POST) => {
-                let eviction = decode::object(&self.headers, &self.body)?.value;
-                let inquiry = Arc::default();
-                let evict = || self.registry.evict(&self.target, &eviction, &inquiry);
-                let (status, said) = self.settle(&inquiry, evict).await?;
-                let mut response = answer::value(201, &status, self.accepted.encoding);
-                answer::warn(&mut response, &said);
-                Ok(response)
-            }
-            ("token", &Method::POST) => {
-                let options = self.write_options("CreateOptions")?;
-                let request = decode::object(&self.headers, &self.body)?.value;
-                let token = self.registry.token(&self.target, &request, &options)?;
-                Ok(answer::value(201, &token, self.accepted.encoding))
-            }
+            ("binding", &Method::POST) => self.post(name, Registry::bind).await,
+            ("eviction", &Method::POST) => self.post(name, Registry::evict).await,
+            ("token", &Method::POST) => self.post(name, Registry::token).await,
             ("finalize", &Method::PUT) => {
                 let options = self.write_options("UpdateOptions")?;
                 let body = decode::object(&self.headers, &self.body)?;
@@ -61,8 +43,7 @@ impl Call {
             ("approval" | "ephemeralcontainers" | "resize", &Method::GET) => self.get().await,
             ("approval", &Method::PUT | &Method::PATCH) => {
                 self.write_part(method, "approval", |new, object| {
-                    take(&new["metadata"], &mut object["metadata"], "annotations");
-                    take(&new["metadata"], &mut object["metadata"], "labels");
+                    object["metadata"] = new["metadata"].clone();
                     take(&new["status"], &mut object["status"], "conditions");
                 })
                 .await
@@ -78,6 +59,24 @@ impl Call {
             }
             _ => Err(Status::method_not_allowed()),
         }
+    }
+
+    /// An object that is posted below another and answered.
+    async fn post(
+        self,
+        part: &str,
+        act: fn(&Registry, &Target, registry::Body, &WriteOptions) -> Result<Value, Status>,
+    ) -> Result<Response<Body>, Status> {
+        let options = self.write_options("CreateOptions")?;
+        let form = registry::posted::form(&self.target.kind, part)?;
+        let post = || {
+            let body = decode::object_of(form, &self.headers, &self.body)?;
+            act(&self.registry, &self.target, body, &options)
+        };
+        let (value, said) = self.settle(&options.inquiry, post).await?;
+        let mut response = answer::value(201, &value, self.accepted.encoding);
+        answer::warn(&mut response, &said);
+        Ok(response)
     }
 
     async fn write_scale(self, method: &Method) -> Result<Response<Body>, Status> {

@@ -138,7 +138,7 @@ async fn resource(
         Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };
     if node::is_for_node(&path) {
         measure.name(Sort::resource(kind, "CONNECT", &path.subresource, "resource"), false);
-        return node::forward(shared, &target, &path, request).await;
+        return node::forward(shared, &user, &target, &path, request).await;
     }
     let part_is_served =
         path.subresource.is_empty() || kind.subresource(&path.subresource).is_some();

@@ -3,11 +3,13 @@
 //! A row is data. What the API does with an object follows from its row; nothing here runs.
 
 mod builtin;
+mod spoken;
 mod strategy;
 
 use std::sync::Arc;
 
 pub use builtin::builtin;
+pub(crate) use spoken::spoken;
 
 use crate::schema::KindSchema;
 
@@ -107,7 +109,7 @@ pub struct Strategy {
     pub graceful: bool,
     /// The default of `propagationPolicy`.
     pub propagation: Propagation,
-    /// Top-level fields that a main write never takes from a new object besides `status`.
+    /// Top-level fields that only a create may set, and that nobody owns.
     pub create_only: &'static [&'static str],
 }
 

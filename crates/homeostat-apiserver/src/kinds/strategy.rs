@@ -103,6 +103,9 @@ const RETURNS_DELETED: &[Name] = &[
 /// The dependents of these outlive a delete that does not say otherwise.
 const ORPHANS: &[Name] = &[("", "ReplicationController"), ("batch", "Job")];
 
+/// What these ask for stays as it was at first.
+const SPEC_ON_CREATE: &[Name] = &[("certificates.k8s.io", "CertificateSigningRequest")];
+
 /// The strategy of a built-in kind.
 pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
     let listed = |names: &[Name]| names.contains(&(group, kind));
@@ -126,7 +129,7 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         returns_deleted: listed(RETURNS_DELETED),
         graceful: (group, kind) == ("", "Pod"),
         propagation: if listed(ORPHANS) { Propagation::Orphan } else { Propagation::Background },
-        create_only: &[],
+        create_only: if listed(SPEC_ON_CREATE) { &["spec"] } else { &[] },
     }
 }
 
@@ -144,6 +147,7 @@ mod tests {
             CREATE_ON_UPDATE,
             RETURNS_DELETED,
             ORPHANS,
+            SPEC_ON_CREATE,
         ]
         .concat()
         {

@@ -8,7 +8,7 @@ use super::cells::{
     job_duration, joined, labels, name, node_roles, node_status, or, port_list, ratio, selector,
     since_or, slice_addresses, slice_ports, string, subjects,
 };
-use super::{Column, Row, cells, pod};
+use super::{Column, Row, address, cells, pod};
 
 const fn column(name: &'static str, ty: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
     Column { name, ty, format: "", priority: 0, cell }
@@ -66,6 +66,8 @@ pub(super) fn of(group: &str, kind: &str) -> &'static [Column] {
         ("networking.k8s.io", "Ingress") => INGRESS,
         ("networking.k8s.io", "IngressClass") => INGRESS_CLASS,
         ("networking.k8s.io", "NetworkPolicy") => NETWORK_POLICY,
+        ("networking.k8s.io", "IPAddress") => IP_ADDRESS,
+        ("networking.k8s.io", "ServiceCIDR") => SERVICE_CIDR,
         ("discovery.k8s.io", "EndpointSlice") => ENDPOINT_SLICE,
         ("coordination.k8s.io", "Lease") => LEASE,
         ("storage.k8s.io", "StorageClass") => STORAGE_CLASS,
@@ -323,6 +325,10 @@ const INGRESS_CLASS: &[Column] = &[
 
 const NETWORK_POLICY: &[Column] =
     &[NAME, text("Pod-Selector", |row| selector(row, "/spec/podSelector")), AGE];
+
+const IP_ADDRESS: &[Column] = &[NAME, text("ParentRef", address::parent), AGE];
+
+const SERVICE_CIDR: &[Column] = &[NAME, text("CIDRs", address::ranges), AGE];
 
 const ENDPOINT_SLICE: &[Column] = &[
     NAME,

@@ -3,6 +3,7 @@
 //! Columns are rows of a table of data (heading, type, priority, how to make the cell). It never
 //! aligns or colours anything; that is the client's part.
 
+mod address;
 mod age;
 mod cells;
 mod columns;

@@ -116,7 +116,7 @@ impl Writer<'_> {
             match result {
                 Ok(stored) => {
                     if !options.dry_run {
-                        (hooks::of(kind).committed)(self, kind, Some(&object));
+                        (hooks::of(kind).committed)(self, kind, None, &object);
                         self.charge(&target.namespace, charges);
                     }
                     return Ok(Written { object: stored, created: true, warnings: Vec::new() });

@@ -127,7 +127,7 @@ impl Writer<'_> {
         }
         let expect = Expect::Revision(stored.revision);
         let marked = self.commit(kind, &stored.key, expect, object.clone(), false)?;
-        (hooks::of(kind).committed)(self, kind, Some(&object));
+        (hooks::of(kind).committed)(self, kind, Some(live), &object);
         Ok(Deleted::Pending(marked))
     }
 
@@ -207,7 +207,7 @@ fn grace_seconds(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
     }
 }
 
-fn check_preconditions(
+pub(super) fn check_preconditions(
     target: &Target,
     live: &Value,
     options: &DeleteOptions,

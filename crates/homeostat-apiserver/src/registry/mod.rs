@@ -3,12 +3,16 @@
 //! Reads go straight to the store. Writes go one at a time through a `Writer`, so whatever
 //! admission looks at is still true when the write is committed. Nothing here waits or does IO.
 
+mod addresses;
+mod binding;
 pub(crate) mod catalogue;
 mod charge;
 mod compaction;
+mod connect;
 pub(crate) mod convert;
 mod create;
 mod delete;
+mod eviction;
 mod expiry;
 pub(crate) mod fields;
 mod generation;
@@ -17,6 +21,7 @@ pub(crate) mod metadata;
 pub(crate) mod names;
 pub mod options;
 mod patch;
+pub(crate) mod posted;
 mod read;
 pub(crate) mod reviews;
 pub(crate) mod rules;
@@ -145,7 +150,7 @@ impl Registry {
         let Some(kind) = catalogue.find("apiextensions.k8s.io", "v1", definitions) else { return };
         let writer = self.writer();
         for definition in snapshot.objects(&convert::resource(kind)) {
-            (hooks::of(kind).committed)(&writer, kind, Some(&definition.value()));
+            (hooks::of(kind).committed)(&writer, kind, None, &definition.value());
         }
     }
 

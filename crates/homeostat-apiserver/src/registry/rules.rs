@@ -174,6 +174,9 @@ pub(crate) fn validate(
     area: Area,
 ) -> Result<(), Status> {
     let mut errors = validate::object(kind, object, old);
+    if let Some(old) = old {
+        errors.extend(validate::change(kind, area.subresource(), object, old));
+    }
     if kind.custom.is_some() && area == Area::Status {
         // A status of its own is described from there.
         for error in &mut errors {
@@ -188,13 +191,31 @@ pub(crate) fn validate(
     Err(Status::invalid(kind, metadata::name(object), &errors))
 }
 
+/// What writes through a subresource never own besides: resource, subresource, fields.
+const RESET: &[(&str, &str, &[&[&str]])] = &[
+    (SIGNING_REQUESTS, "approval", &[&["spec"], &["status", "certificate"]]),
+    (SIGNING_REQUESTS, "status", &[&["status", "conditions"]]),
+];
+const SIGNING_REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
+
 /// The fields that a write through this part of the object never owns.
 fn reset_fields(kind: &Kind, area: Area) -> FieldSet {
     let mut set = FieldSet::default();
     let mut add = |path: &[&str]| set.insert(path.iter().map(|name| PathElement::field(*name)));
+    let resource = kind.resource();
+    for (_, _, fields) in RESET.iter().filter(|(name, part, _)| {
+        kind.custom.is_none() && *name == resource && *part == area.subresource()
+    }) {
+        fields.iter().for_each(|path| add(path));
+    }
     match area {
-        Area::Main if kind.strategy.status => add(&["status"]),
-        Area::Main | Area::Part(_) => {}
+        Area::Main => {
+            kind.strategy.create_only.iter().for_each(|field| add(&[field]));
+            if kind.strategy.status {
+                add(&["status"]);
+            }
+        }
+        Area::Part(_) => {}
         Area::Status => {
             for name in kind.schema.root().node().properties.keys() {
                 if !matches!(name.as_str(), "status" | "apiVersion" | "kind" | "metadata") {

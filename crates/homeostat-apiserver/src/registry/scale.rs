@@ -1,11 +1,14 @@
 //! The scale subresource: one view of how many, whatever the kind calls it.
 
+use std::cell::RefCell;
+
 use serde_json::{Value, json};
 
 use super::create::Tracking;
 use super::options::WriteOptions;
 use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, Written, metadata, rules};
+use super::{Body, Patch, Registry, Target, Writer, Written, metadata, posted, rules};
+use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch;
@@ -115,25 +118,20 @@ impl Registry {
     ) -> Result<Written, Status> {
         let kind = &target.kind;
         let places = places(kind).ok_or_else(Status::no_such_resource)?;
+        let form = posted::form(kind, "scale")?;
         let writer = self.writer_at(&options.inquiry);
         // Only where somebody owns the number does it change hands.
         let owned = is_owned(&writer.live(target)?.1, &places.spec);
         let tracking = if owned { Tracking::Update } else { Tracking::Done };
         let update = Update { area: Area::Part("scale"), tracking, unconditional: true };
-        writer.update(target, update, options, |live| {
+        // Admission sees the two scales, not the object behind them.
+        let scales = RefCell::new((Value::Null, Value::Null));
+        let change = |live: &Value| {
             let current = view(kind, &places, live);
-            let scale = match write {
-                ScaleWrite::Replace(body) => body.value.clone(),
-                ScaleWrite::Patch(Patch::Json(operations)) => {
-                    rules::refused(patch::json(&current, operations))?
-                }
-                ScaleWrite::Patch(Patch::Merge(change) | Patch::Strategic(change)) => {
-                    rules::refused(patch::merge(&current, change))?
-                }
-                ScaleWrite::Patch(Patch::Apply(body)) => {
-                    rules::refused(patch::merge(&current, &body.value))?
-                }
-            };
+            let scale = wanted(write, form, &current)?;
+            let mut review = review(&writer, target, options, scale, &current);
+            admission::mutate(&mut review)?;
+            let scale = review.object;
             let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
             // What a definition has to say about its numbers comes with the object.
             if replicas < 0 && kind.custom.is_none() {
@@ -148,9 +146,52 @@ impl Registry {
             let mut object = live.clone();
             metadata::copy(&mut object, &scale, "resourceVersion");
             set_pointer(&mut object, &places.spec, replicas.into());
+            scales.replace((scale, current));
             Ok(object)
-        })
+        };
+        let judge = || {
+            let (scale, current) = scales.take();
+            admission::validate(&review(&writer, target, options, scale, &current)).map(drop)
+        };
+        writer.update_judged(target, update, options, change, judge)
     }
+}
+
+/// The change from one `Scale` to another, as admission sees it.
+fn review<'r>(
+    writer: &'r Writer<'r>,
+    target: &'r Target,
+    options: &'r WriteOptions,
+    object: Value,
+    old: &'r Value,
+) -> Review<'r> {
+    Review {
+        subresource: "scale",
+        namespace: &target.namespace,
+        name: &target.name,
+        form: posted::form(&target.kind, "scale").ok(),
+        object,
+        old: Some(old),
+        ..Review::new(writer, &target.kind, Operation::Update, Wish::Write(options))
+    }
+}
+
+/// The `Scale` that a write asks for.
+fn wanted(write: &ScaleWrite, form: &Kind, current: &Value) -> Result<Value, Status> {
+    let mut scale = match write {
+        ScaleWrite::Replace(body) => body.value.clone(),
+        ScaleWrite::Patch(Patch::Json(operations)) => {
+            rules::refused(patch::json(current, operations))?
+        }
+        ScaleWrite::Patch(Patch::Merge(change) | Patch::Strategic(change)) => {
+            rules::refused(patch::merge(current, change))?
+        }
+        ScaleWrite::Patch(Patch::Apply(body)) => {
+            rules::refused(patch::merge(current, &body.value))?
+        }
+    };
+    rules::complete_type(form, &mut scale);
+    Ok(scale)
 }
 
 /// Whether any manager owns the field.

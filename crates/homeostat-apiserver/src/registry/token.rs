@@ -4,7 +4,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::{Registry, Target, metadata, seconds};
+use super::{Body, Registry, Target, metadata, seconds};
+use crate::admission;
 use crate::auth::{Bound, Claims, ISSUER, Reference};
 use crate::field::{FieldError, Reason};
 use crate::status::Status;
@@ -29,26 +30,28 @@ impl Registry {
     pub fn token(
         &self,
         target: &Target,
-        request: &Value,
+        body: Body,
         options: &WriteOptions,
     ) -> Result<Value, Status> {
-        check_place(target, request)?;
+        let writer = self.writer_at(&options.inquiry);
+        let mut review = writer.posted(target, "token", body, options)?;
+        check_name(target, &review.object)?;
         let account = self.get(target)?.value();
         let uid = metadata::uid(&account);
-        let claimed = metadata::uid(request);
+        let claimed = metadata::uid(&review.object);
         if !claimed.is_empty() && claimed != uid {
             let why = format!(
                 "the UID in the token request ({claimed}) does not match the UID of the service account ({uid})"
             );
             return Err(conflict(&format!("{KIND}.{GROUP}"), GROUP, KIND, &target.name, &why));
         }
-        let asked = request.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
+        complete(&mut review.object, &account, &seconds(writer.time));
+        let asked = review.object.pointer("/spec/expirationSeconds").and_then(Value::as_i64);
         let lasts = asked.unwrap_or(DEFAULT_SECONDS);
         check_time(lasts)?;
-        let mut audiences: Vec<String> = texts(request.pointer("/spec/audiences"));
-        if audiences.is_empty() {
-            audiences.push(ISSUER.to_owned());
-        }
+        admission::validate(&review)?;
+        let mut request = review.object;
+        let audiences = texts(request.pointer("/spec/audiences"));
         let reference = request.pointer("/spec/boundObjectRef").filter(|bound| !bound.is_null());
         let mut bound = match reference {
             Some(reference) => self.bind_token(target, reference)?,
@@ -56,14 +59,14 @@ impl Registry {
         };
         bound.namespace.clone_from(&target.namespace);
         bound.serviceaccount = Reference::to(&account);
-        let now = self.env.now();
+        let now = writer.time;
         let mut valid = lasts;
         if bound.pod.is_some() && lasts == POD_SECONDS && audiences == [ISSUER] {
             bound.warnafter = Some(now.as_second() + lasts);
             valid = POD_SECONDS_EXTENDED;
         }
         let claims = Claims {
-            aud: audiences.clone(),
+            aud: audiences,
             exp: now.as_second() + valid,
             iat: now.as_second(),
             iss: ISSUER.to_owned(),
@@ -78,23 +81,12 @@ impl Registry {
             self.tokens.issue(&claims).map_err(|error| Status::internal(error.to_string()))?
         };
         let until = now.saturating_add(SignedDuration::from_secs(lasts)).unwrap_or(now);
-        Ok(json!({
-            "kind": KIND,
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {
-                "name": target.name,
-                "namespace": target.namespace,
-                "uid": uid,
-                "creationTimestamp": seconds(now),
-                "managedFields": ownership(request, &options.manager, &seconds(now)),
-            },
-            "spec": {
-                "audiences": audiences,
-                "expirationSeconds": lasts,
-                "boundObjectRef": reference,
-            },
-            "status": {"token": token, "expirationTimestamp": seconds(until)},
-        }))
+        request["status"] = json!({"token": token, "expirationTimestamp": seconds(until)});
+        if let Some(spec) = request["spec"].as_object_mut() {
+            // Shown even where there is none.
+            spec.entry("boundObjectRef").or_insert(Value::Null);
+        }
+        Ok(request)
     }
 
     /// The object a token is to end with, which must be there.
@@ -150,13 +142,7 @@ impl Registry {
     }
 }
 
-fn check_place(target: &Target, request: &Value) -> Result<(), Status> {
-    let namespace = metadata::namespace(request);
-    if !namespace.is_empty() && namespace != target.namespace {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
+fn check_name(target: &Target, request: &Value) -> Result<(), Status> {
     let name = metadata::name(request);
     if !name.is_empty() && name != target.name {
         let words = "must match the service account name if specified";
@@ -166,25 +152,20 @@ fn check_place(target: &Target, request: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Who owns which of the fields of a request; its time is always somebody's.
-fn ownership(request: &Value, manager: &str, now: &str) -> Value {
-    let mut fields = json!({"f:expirationSeconds": {}});
-    if request.pointer("/spec/audiences").is_some_and(Value::is_array) {
-        fields["f:audiences"] = json!({});
+/// Fills in what a request leaves open; nobody has given it a status.
+fn complete(request: &mut Value, account: &Value, now: &str) {
+    for field in ["name", "namespace", "uid"] {
+        metadata::copy(request, account, field);
     }
-    if let Some(Value::Object(bound)) = request.pointer("/spec/boundObjectRef") {
-        let parts = bound.keys().map(|field| (format!("f:{field}"), json!({})));
-        fields["f:boundObjectRef"] = Value::Object(parts.collect());
+    metadata::set(request, "creationTimestamp", now.into());
+    let spec = &mut request["spec"];
+    if !spec.is_object() {
+        *spec = json!({});
     }
-    json!([{
-        "manager": manager,
-        "operation": "Update",
-        "apiVersion": "authentication.k8s.io/v1",
-        "time": now,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:spec": fields},
-        "subresource": "token",
-    }])
+    if texts(spec.get("audiences")).is_empty() {
+        spec["audiences"] = json!([ISSUER]);
+    }
+    metadata::set_top(request, "status", Some(json!({"token": "", "expirationTimestamp": null})));
 }
 
 fn check_time(lasts: i64) -> Result<(), Status> {

@@ -28,18 +28,19 @@ pub(crate) enum Area {
 impl Area {
     /// Whether a write here is a new wish of the user, as opposed to a report or a placement.
     fn is_desired_state(self) -> bool {
-        !matches!(self, Self::Status | Self::Part("binding" | "finalize" | "approval"))
+        !matches!(self, Self::Status | Self::Part("binding" | "eviction" | "finalize" | "approval"))
     }
 
     /// Whether the kind's rules for updates apply. A subresource that exists to change what the
     /// main one may not (a Pod's node, say) checks its own input.
     fn is_ruled(self) -> bool {
-        matches!(self, Self::Main | Self::Status | Self::Part("scale"))
+        matches!(self, Self::Main | Self::Status | Self::Part("scale" | "approval"))
     }
 
-    /// Whether admission sees the write as one of this object. A binding is an object of its own.
+    /// Whether admission sees the write as one of this object. A subresource that speaks another
+    /// kind has that admitted instead.
     fn is_admitted(self) -> bool {
-        !matches!(self, Self::Part("binding" | "scale"))
+        !matches!(self, Self::Part("binding" | "eviction" | "scale"))
     }
 
     /// The name of the subresource, empty for the main one.
@@ -138,6 +139,18 @@ impl Writer<'_> {
         options: &WriteOptions,
         change: impl FnOnce(&Value) -> Result<Value, Status>,
     ) -> Result<Written, Status> {
+        self.update_judged(target, update, options, change, || Ok(()))
+    }
+
+    /// The same, with somebody else who must agree before the commit.
+    pub(crate) fn update_judged(
+        &self,
+        target: &Target,
+        update: Update,
+        options: &WriteOptions,
+        change: impl FnOnce(&Value) -> Result<Value, Status>,
+        judge: impl FnOnce() -> Result<(), Status>,
+    ) -> Result<Written, Status> {
         let kind = &target.kind;
         let (stored, live) = self.live(target)?;
         let mut object = change(&live)?;
@@ -169,6 +182,8 @@ impl Writer<'_> {
         crate::default::empty_lists(kind, object);
         if update.area == Area::Main {
             (hooks::of(kind).update)(self, kind, &live, object)?;
+        } else {
+            (hooks::of(kind).part)(self, update.area.subresource(), &live, object);
         }
         if update.area.is_desired_state() {
             let next = generation::after_update(kind, &live, object);
@@ -182,6 +197,7 @@ impl Writer<'_> {
         rules::settle(&live, object);
         let charges =
             if update.area.is_admitted() { admission::validate(&review)? } else { Vec::new() };
+        judge()?;
         let object = review.object;
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
@@ -204,7 +220,7 @@ impl Writer<'_> {
             return done(self.commit(kind, &stored.key, expect, object, true)?);
         }
         let committed = self.commit(kind, &stored.key, expect, object.clone(), false)?;
-        (hooks::of(kind).committed)(self, kind, Some(&object));
+        (hooks::of(kind).committed)(self, kind, Some(&live), &object);
         self.charge(&target.namespace, charges);
         done(committed)
     }
@@ -248,7 +264,7 @@ fn check_number(revision: &str) -> Result<(), Status> {
 }
 
 /// The uid of the new form must be that of the live object, if it is given.
-fn check_uid(target: &Target, actual: &str, given: &str) -> Result<(), Status> {
+pub(super) fn check_uid(target: &Target, actual: &str, given: &str) -> Result<(), Status> {
     if given.is_empty() || given == actual {
         return Ok(());
     }
@@ -269,6 +285,11 @@ fn check_uid(target: &Target, actual: &str, given: &str) -> Result<(), Status> {
 /// Puts back whatever this write may not touch.
 fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
     let kind = &target.kind;
+    if area == Area::Main {
+        for field in kind.strategy.create_only {
+            metadata::set_top(object, field, live.get(*field).cloned());
+        }
+    }
     match area {
         Area::Main if kind.strategy.status => {
             metadata::set_top(object, "status", live.get("status").cloned());

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 
-pub use builtin::builtin;
+pub use builtin::{builtin, change};
 pub use metadata::object_meta;
 pub use rules::{Rules, rules};
 pub use schema::schema;

@@ -61,6 +61,9 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
 pub(super) fn ip_address(text: &str) -> Vec<String> {
     let canonical = match text.parse::<std::net::IpAddr>() {
         Ok(address) => address.to_string(),
+        Err(_) if has_only_too_many_zeros(text) => {
+            return vec!["must not have leading 0s".to_owned()];
+        }
         Err(_) => {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             return vec![why.to_owned()];
@@ -70,6 +73,12 @@ pub(super) fn ip_address(text: &str) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("must be in canonical form ({canonical:?})")]
+}
+
+/// An IPv4 address whose numbers begin with zeros.
+fn has_only_too_many_zeros(text: &str) -> bool {
+    let numbers: Vec<_> = text.split('.').map(str::parse::<u32>).collect();
+    numbers.len() == 4 && numbers.iter().all(|number| matches!(number, Ok(0..=255)))
 }
 
 /// `name` or `prefix/name`: label and annotation keys, finalizers.

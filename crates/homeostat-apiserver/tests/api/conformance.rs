@@ -76,11 +76,8 @@ async fn events_of_the_newer_api_are_selected_by_who_reports_them() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_may_annotate_what_it_approves() {
     let requests = cluster_api(&client(), "certificates.k8s.io", "CertificateSigningRequest");
-    let request = json!({
-        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        "metadata": {"name": "r"},
-        "spec": {"request": "", "signerName": "example.com/signer", "usages": ["client auth"]},
-    });
+    let mut request = super::certificates::asked("r");
+    request["spec"]["signerName"] = "example.com/signer".into();
     create(&requests, request).await;
     let approval = json!({
         "metadata": {"annotations": {"by": "me"}},

@@ -21,7 +21,7 @@ async fn take(place: &TempDir) -> DataDirectory {
     }
 }
 
-async fn start(place: &TempDir) -> Client {
+pub(super) async fn start(place: &TempDir) -> Client {
     let directory = take(place).await;
     let server = Server::open(ServerConfig::new(Env::system()), &directory).await.unwrap();
     Client::new(server, "default")

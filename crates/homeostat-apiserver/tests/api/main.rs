@@ -7,7 +7,10 @@
 )]
 
 mod access;
+mod addresses;
+mod admitted;
 mod apply;
+mod certificates;
 mod conformance;
 mod conversion;
 #[path = "../converter/mod.rs"]

@@ -17,7 +17,7 @@ use super::{api, cluster_api, create, object, refusal};
 type Behaviour = Box<dyn Fn(&Value) -> Value + Send + Sync>;
 
 /// A webhook in this process: answers every request as it was told, and remembers them.
-struct Hook {
+pub(super) struct Hook {
     behaviour: Behaviour,
     asked: Mutex<Vec<(String, Value)>>,
 }
@@ -45,24 +45,34 @@ impl WebhookConnector for Hook {
 }
 
 impl Hook {
-    fn asked(&self) -> Vec<(String, Value)> {
+    pub(super) fn asked(&self) -> Vec<(String, Value)> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 /// A client of a server whose webhooks behave so.
-fn hooked(behaviour: impl Fn(&Value) -> Value + Send + Sync + 'static) -> (Client, Arc<Hook>) {
+pub(super) fn hooked(
+    behaviour: impl Fn(&Value) -> Value + Send + Sync + 'static,
+) -> (Client, Arc<Hook>) {
+    let (_, client, hook) = hooked_server(behaviour);
+    (client, hook)
+}
+
+/// The same, with the server.
+pub(super) fn hooked_server(
+    behaviour: impl Fn(&Value) -> Value + Send + Sync + 'static,
+) -> (Server, Client, Arc<Hook>) {
     let server = Server::new(ServerConfig::new(Env::simulated(1, Timestamp::UNIX_EPOCH)));
     let hook = Arc::new(Hook { behaviour: Box::new(behaviour), asked: Mutex::default() });
     server.connect_webhooks(hook.clone());
-    (Client::new(server, "default"), hook)
+    (server.clone(), Client::new(server, "default"), hook)
 }
 
-fn patch(operations: &Value) -> Value {
+pub(super) fn patch(operations: &Value) -> Value {
     json!({"allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(operations.to_string())})
 }
 
-fn webhook(name: &str, path: &str, resource: &str) -> Value {
+pub(super) fn webhook(name: &str, path: &str, resource: &str) -> Value {
     json!({
         "name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "clientConfig": {"url": format!("https://127.0.0.1:1/{path}")},
@@ -71,7 +81,7 @@ fn webhook(name: &str, path: &str, resource: &str) -> Value {
     })
 }
 
-async fn configure(client: &Client, kind: &str, webhooks: Value) {
+pub(super) async fn configure(client: &Client, kind: &str, webhooks: Value) {
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": "hooks"}, "webhooks": webhooks,

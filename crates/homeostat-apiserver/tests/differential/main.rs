@@ -53,6 +53,9 @@ const AREAS: &[(&str, &str)] = &[
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
     ("policies", include_str!("areas/policies.http")),
+    ("subresources", include_str!("areas/subresources.http")),
+    ("addresses", include_str!("areas/addresses.http")),
+    ("certificates", include_str!("areas/certificates.http")),
 ];
 
 /// A client of kube-apiserver, if there is one.

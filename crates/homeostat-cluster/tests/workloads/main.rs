@@ -4,6 +4,7 @@
 
 mod batch;
 mod daemons;
+mod ranges;
 mod roles;
 mod volumes;
 

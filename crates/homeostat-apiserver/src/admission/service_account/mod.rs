@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Operation, Review};
 use crate::status::Status;
+use crate::store::Key;
 
 /// The annotation of Pods that a kubelet runs of its own accord.
 const MIRROR: &str = "/metadata/annotations/kubernetes.io~1config.mirror";
@@ -20,7 +21,7 @@ pub(super) fn complete(review: &mut Review<'_>) -> Result<(), Status> {
         return Ok(());
     }
     let given = review.text("/spec/serviceAccountName");
-    let name = if given.is_empty() { "default" } else { given }.to_owned();
+    let name = if given.is_empty() { DEFAULT } else { given }.to_owned();
     let account = account(review, &name)?;
     let registry = review.writer.registry;
     let spec = &mut review.object["spec"];
@@ -85,9 +86,15 @@ fn is_new_pod(review: &Review<'_>) -> bool {
         && review.object.get("spec").is_some_and(Value::is_object)
 }
 
+/// The account every namespace gets, sooner or later.
+const DEFAULT: &str = "default";
+
 fn account(review: &Review<'_>, name: &str) -> Result<Value, Status> {
     let namespace = review.namespace;
     review.writer.registry.peek("serviceaccounts", namespace, name).ok_or_else(|| {
+        if name == DEFAULT {
+            review.wish.inquiry().may_come("serviceaccounts", Key::new(namespace, name));
+        }
         review.forbid(&format!(
             "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
         ))

@@ -45,8 +45,7 @@ pub(super) const HOOKS: Hooks = Hooks {
         }
         Ok(())
     },
-    committed: |writer, kind, object| {
-        let Some(object) = object else { return };
+    committed: |writer, kind, _, object| {
         serve(writer, object);
         if metadata::is_deleting(object) {
             delete_instances(writer, object);

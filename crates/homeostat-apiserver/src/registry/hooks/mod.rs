@@ -3,6 +3,7 @@
 //! A hook sees the object between defaulting and validation, or after the commit. Everything that
 //! a row of the table of kinds can say belongs there, not here.
 
+mod addresses;
 mod certificates;
 mod daemonsets;
 mod definitions;
@@ -31,10 +32,12 @@ pub(crate) struct Hooks {
     pub(crate) create: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// Completes or refuses an update of the main resource, given the live object.
     pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
+    /// Completes a write through the named subresource, given the live object.
+    pub(crate) part: fn(&Writer<'_>, &str, &Value, &mut Value),
     /// Refuses a delete, or marks the object for it.
     pub(crate) delete: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
-    /// The object was written.
-    pub(crate) committed: fn(&Writer<'_>, &Kind, Option<&Value>),
+    /// The object was written, in place of the one before it, if there was one.
+    pub(crate) committed: fn(&Writer<'_>, &Kind, Option<&Value>, &Value),
     /// The object is gone.
     pub(crate) removed: fn(&Writer<'_>, &Kind, &Value),
     /// A create may bring a status along.
@@ -46,8 +49,9 @@ const NONE: Hooks = Hooks {
     asked: |_, _| {},
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
+    part: |_, _, _, _| {},
     delete: |_, _, _| Ok(()),
-    committed: |_, _, _| {},
+    committed: |_, _, _, _| {},
     removed: |_, _, _| {},
     keeps_status: false,
 };
@@ -57,6 +61,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("daemonsets.apps", daemonsets::HOOKS),
+    ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", Hooks { keeps_status: true, ..NONE }),

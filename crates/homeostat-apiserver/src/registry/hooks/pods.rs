@@ -17,9 +17,20 @@ pub(super) const HOOKS: Hooks = Hooks {
             object["spec"]["serviceAccount"] = name;
         }
     },
-    create: |_, _, object| {
+    create: |writer, _, object| {
         let quality = quality_of_service(object.get("spec").unwrap_or(&Value::Null));
-        let status = json!({"phase": "Pending", "qosClass": quality});
+        let mut status = json!({"phase": "Pending", "qosClass": quality});
+        let gates = object.pointer("/spec/schedulingGates").and_then(Value::as_array);
+        if gates.is_some_and(|gates| !gates.is_empty()) {
+            status["conditions"] = json!([{
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": null,
+                "lastTransitionTime": writer.now(),
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }]);
+        }
         metadata::set_top(object, "status", Some(status));
         Ok(())
     },

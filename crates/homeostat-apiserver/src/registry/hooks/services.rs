@@ -16,12 +16,12 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 pub(super) const HOOKS: Hooks = Hooks {
     create: |writer, kind, object| {
-        allocate(writer, kind, object)?;
+        allocate(writer, kind, None, object)?;
         metadata::set_top(object, "status", Some(json!({"loadBalancer": {}})));
         Ok(())
     },
     update: |writer, kind, live, object| {
-        drop_external_policy(live, object);
+        drop_policies(live, object);
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if let (Some(value), true) = (live["spec"].get(field), needs_address(object))
                 && object["spec"].get(field).is_none_or(|new| new.is_null() || *new == json!(""))
@@ -31,22 +31,26 @@ pub(super) const HOOKS: Hooks = Hooks {
             }
         }
         keep_node_ports(live, object);
-        allocate(writer, kind, object)
+        allocate(writer, kind, Some(live), object)
     },
+    committed: |writer, _, old, service| writer.keep_addresses(old, service),
+    removed: |writer, _, service| writer.release_addresses(service),
     ..NONE
 };
 
-/// A policy for outside traffic goes with the type that had it, unless it is asked for anew.
-fn drop_external_policy(live: &Value, service: &mut Value) {
-    let pointer = "/spec/externalTrafficPolicy";
-    let external =
-        |service: &Value| matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer");
-    if external(live)
-        && !external(service)
-        && live.pointer(pointer) == service.pointer(pointer)
+/// A policy for traffic goes with the type that had it, unless it is asked for anew.
+fn drop_policies(live: &Value, service: &mut Value) {
+    drop_policy("externalTrafficPolicy", has_node_ports, live, service);
+    drop_policy("internalTrafficPolicy", needs_address, live, service);
+}
+
+fn drop_policy(policy: &str, has_any: fn(&Value) -> bool, live: &Value, service: &mut Value) {
+    if has_any(live)
+        && !has_any(service)
+        && live["spec"].get(policy) == service["spec"].get(policy)
         && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
     {
-        spec.shift_remove("externalTrafficPolicy");
+        spec.shift_remove(policy);
     }
 }
 
@@ -58,7 +62,12 @@ fn needs_address(service: &Value) -> bool {
     text(service, "/spec/type") != "ExternalName"
 }
 
-fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(), Status> {
+fn allocate(
+    writer: &Writer<'_>,
+    kind: &Kind,
+    live: Option<&Value>,
+    service: &mut Value,
+) -> Result<(), Status> {
     if !service.get("spec").is_some_and(Value::is_object) {
         return Ok(());
     }
@@ -70,39 +79,14 @@ fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(),
         }
         return Ok(());
     }
-    let taken = Taken::read(writer, service);
     match text(service, "/spec/clusterIP") {
         "" => {
-            let address = taken
-                .free_address(writer)
-                .ok_or_else(|| Status::internal("no address of the service range is free"))?;
+            let address = writer.free_address().ok_or_else(full)?;
             service["spec"]["clusterIP"] = address.to_string().into();
         }
         "None" => {}
-        given => {
-            let refuse = |why: &str| {
-                let error =
-                    FieldError::new("spec.clusterIPs[0]", Reason::Invalid, given.into(), why);
-                Err(Status::invalid(kind, metadata::name(service), &[error]))
-            };
-            match given.parse::<Ipv4Addr>() {
-                Err(_) => {
-                    return refuse("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-                }
-                Ok(address) if taken.addresses.contains(&address) => {
-                    return refuse("failed to allocate IP: provided IP is already allocated");
-                }
-                Ok(address) if !writer.registry.config.service_range.contains(address) => {
-                    let crate::server::AddressRange { base, prefix } =
-                        writer.registry.config.service_range;
-                    return refuse(&format!(
-                        "failed to allocate IP {address}: the provided IP ({address}) is not in \
-                         the valid range. The range of valid IPs is {base}/{prefix}"
-                    ));
-                }
-                Ok(_) => {}
-            }
-        }
+        given if live.is_some_and(|live| text(live, "/spec/clusterIP") == given) => {}
+        given => check_address(writer, kind, service, given)?,
     }
     let bare = text(service, "/spec/clusterIP") == "None"
         && service.pointer("/spec/selector").is_none_or(|selector| *selector == json!({}));
@@ -119,21 +103,55 @@ fn allocate(writer: &Writer<'_>, kind: &Kind, service: &mut Value) -> Result<(),
             spec[field] = value;
         }
     }
-    allocate_node_ports(service, taken);
+    allocate_node_ports(writer, service);
     Ok(())
+}
+
+fn full() -> Status {
+    let why = "failed to allocate a serviceIP: range is full";
+    let mut status = Status::internal(format!("Internal error occurred: {why}"));
+    status.details = Some(Box::new(json!({"causes": [{"message": why}]})));
+    status
+}
+
+/// An address that is asked for is free and lies in a range.
+fn check_address(
+    writer: &Writer<'_>,
+    kind: &Kind,
+    service: &Value,
+    given: &str,
+) -> Result<(), Status> {
+    let refuse = |path: &str, value: Value, why: String| {
+        let error = FieldError::new(path, Reason::Invalid, value, why);
+        Err(Status::invalid(kind, metadata::name(service), &[error]))
+    };
+    let Ok(address) = given.parse::<Ipv4Addr>() else {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        return refuse("spec.clusterIPs[0]", given.into(), why.to_owned());
+    };
+    let why = if !writer.is_offered(address) {
+        "the provided network does not match the current range"
+    } else if writer.is_taken(address) {
+        "provided IP is already allocated"
+    } else {
+        return Ok(());
+    };
+    let why = format!("failed to allocate IP {address}: {why}");
+    refuse("spec.clusterIPs", json!([given]), why)
 }
 
 fn has_node_ports(service: &Value) -> bool {
     matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer")
 }
 
-fn allocate_node_ports(service: &mut Value, mut taken: Taken) {
+fn allocate_node_ports(writer: &Writer<'_>, service: &mut Value) {
     let wanted = has_node_ports(service);
+    let mut taken = if wanted { taken_ports(writer, service) } else { BTreeSet::new() };
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
         if wanted && port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
-            if let Some(free) = NODE_PORTS.clone().find(|port| !taken.ports.contains(port)) {
-                taken.ports.insert(free);
+            if let Some(free) = NODE_PORTS.clone().find(|port| !taken.contains(port)) {
+                taken.insert(free);
                 port["nodePort"] = free.into();
             }
         } else if let (false, Some(port)) = (wanted, port.as_object_mut()) {
@@ -161,36 +179,20 @@ fn keep_node_ports(live: &Value, service: &mut Value) {
     }
 }
 
-/// What other Services have.
-struct Taken {
-    addresses: BTreeSet<Ipv4Addr>,
-    ports: BTreeSet<i64>,
+/// The ports that other Services have, and those this one asks for.
+fn taken_ports(writer: &Writer<'_>, service: &Value) -> BTreeSet<i64> {
+    let services = writer.registry.store.list("services", &Range::default());
+    let others = services.map(|page| page.items).unwrap_or_default().into_iter().filter(|stored| {
+        stored.key.name != metadata::name(service)
+            || stored.key.namespace != metadata::namespace(service)
+    });
+    let mut taken: BTreeSet<i64> =
+        others.flat_map(|stored| node_ports(&stored.value()).collect::<Vec<_>>()).collect();
+    taken.extend(node_ports(service));
+    taken
 }
 
-impl Taken {
-    fn read(writer: &Writer<'_>, except: &Value) -> Self {
-        let mut taken = Self { addresses: BTreeSet::new(), ports: BTreeSet::new() };
-        let services = writer.registry.store.list("services", &Range::default());
-        for stored in services.map(|page| page.items).unwrap_or_default() {
-            if stored.key.name == metadata::name(except)
-                && stored.key.namespace == metadata::namespace(except)
-            {
-                continue;
-            }
-            let service = stored.value();
-            taken.addresses.extend(text(&service, "/spec/clusterIP").parse::<Ipv4Addr>());
-            let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-            let ports = ports.into_iter().flatten();
-            taken.ports.extend(ports.filter_map(|port| port.get("nodePort")?.as_i64()));
-        }
-        let own = except.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-        taken.ports.extend(own.filter_map(|port| port.get("nodePort")?.as_i64()));
-        taken
-    }
-
-    /// The lowest free address; the first of the range belongs to the API itself.
-    fn free_address(&self, writer: &Writer<'_>) -> Option<Ipv4Addr> {
-        let range = writer.registry.config.service_range;
-        range.addresses().find(|address| !self.addresses.contains(address))
-    }
+fn node_ports(service: &Value) -> impl Iterator<Item = i64> {
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(|port| port.get("nodePort")?.as_i64())
 }

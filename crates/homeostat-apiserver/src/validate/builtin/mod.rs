@@ -4,7 +4,9 @@
 //! filled in. Rules that nobody meets are left out on purpose: an object that a real cluster
 //! would refuse may pass here, never the other way round.
 
+mod address;
 mod admission;
+mod certificate;
 mod config;
 mod networking;
 mod pod;
@@ -42,6 +44,8 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("networking.k8s.io", "Ingress") => networking::ingress,
             ("networking.k8s.io", "IngressClass") => networking::ingress_class,
             ("networking.k8s.io", "NetworkPolicy") => networking::network_policy,
+            ("networking.k8s.io", "IPAddress") => address::ip_address,
+            ("networking.k8s.io", "ServiceCIDR") => address::service_cidr,
             ("apps", "ControllerRevision") => config::controller_revision,
             ("", "Node") => config::node,
             ("", "PersistentVolume") => volume::volume,
@@ -70,9 +74,21 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             (ADMISSION, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
                 policies::binding
             }
+            ("certificates.k8s.io", "CertificateSigningRequest") => certificate::request,
             _ => return Vec::new(),
         };
     check(value, old, &mut report);
+    report.errors
+}
+
+/// What may not change by a write through the subresource; the main one has no name.
+#[must_use]
+pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldError> {
+    let mut report = Report::default();
+    if kind.custom.is_none() && kind.resource() == "certificatesigningrequests.certificates.k8s.io"
+    {
+        certificate::change(part, value, old, &mut report);
+    }
     report.errors
 }
 
