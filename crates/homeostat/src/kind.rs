@@ -78,6 +78,11 @@ impl Kind {
         Self::from_type::<K>(&())
     }
 
+    /// Whether a type says its kind at compile time.
+    pub(crate) fn is_known_of<K: AnyObject>() -> bool {
+        TypeId::of::<K::DynamicType>() == TypeId::of::<()>()
+    }
+
     /// The kind of a type that says it at compile time; `None` for those that do not.
     pub(crate) fn of_type<K: AnyObject>() -> Option<Self> {
         (&() as &dyn Any).downcast_ref().map(Self::from_type::<K>)

@@ -17,6 +17,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 /// On the real cluster, or on the embedded one and the wall clock.
@@ -141,6 +142,19 @@ fn untrusting(cluster: &TestCluster, url: &str) -> ValidatingWebhookConfiguratio
     object(wish)
 }
 
+/// A definition of one version whose objects `url` converts.
+fn converted_by(name: &str, url: &str) -> Value {
+    let (plural, group) = name.split_once('.').unwrap();
+    json!({ "metadata": { "name": name }, "spec": {
+        "group": group, "scope": "Namespaced",
+        "names": { "plural": plural, "singular": "thing", "kind": "Thing" },
+        "versions": [{ "name": "v1", "served": true, "storage": true, "schema": {
+            "openAPIV3Schema": { "type": "object" } } }],
+        "conversion": { "strategy": "Webhook", "webhook": {
+            "clientConfig": { "url": url }, "conversionReviewVersions": ["v1"] } },
+    } })
+}
+
 fn own_certificate(cluster: &TestCluster) -> SelfSigned {
     SelfSigned::in_secret(&cluster.namespace, "webhook").host("127.0.0.1")
 }
@@ -150,7 +164,9 @@ fn a_server_that_signs_for_itself_is_trusted_by_those_it_tells() {
     on_the_wire(async |cluster| {
         // The API looks at the wall clock, so the certificate must too.
         let env = Env::system();
-        let own = own_certificate(&cluster).validating(&cluster.namespace);
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        let crd = format!("things.{}.homeostat.dev", cluster.namespace);
+        let own = own_certificate(&cluster).validating(&cluster.namespace).converting(&crd);
         let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
         let manager = Manager::new(cluster.client.clone(), env.clone());
         let running = manager.webhooks(webhooks.validates(nothing_bad)).start().await.unwrap();
@@ -159,6 +175,8 @@ fn a_server_that_signs_for_itself_is_trusted_by_those_it_tells() {
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
         let wish = untrusting(&cluster, &url);
         validating.create(&PostParams::default(), &wish).await.unwrap();
+        let wish = object(converted_by(&crd, &url));
+        definitions.create(&PostParams::default(), &wish).await.unwrap();
 
         let api = cluster.api::<ConfigMap>();
         let dry = PostParams { dry_run: true, ..PostParams::default() };
@@ -169,7 +187,17 @@ fn a_server_that_signs_for_itself_is_trusted_by_those_it_tells() {
             }
         };
         env.timeout(Duration::from_secs(60), denied()).await.unwrap();
+        let converted = async || loop {
+            let conversion = definitions.get(&crd).await.unwrap().spec.conversion.unwrap();
+            match conversion.webhook.unwrap().client_config.unwrap().ca_bundle {
+                Some(bundle) => return bundle.0,
+                None => env.sleep(Duration::from_millis(50)).await,
+            }
+        };
+        let trusted = env.timeout(Duration::from_secs(60), converted()).await.unwrap();
         let secret = cluster.get::<Secret>("webhook").await.unwrap();
+        assert_eq!(secret.data.as_ref().unwrap()["ca.crt"].0, trusted);
+        definitions.delete(&crd, &DeleteParams::default()).await.unwrap();
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/tls"));
 
         // Another replica uses the same papers.

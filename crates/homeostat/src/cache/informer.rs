@@ -107,6 +107,12 @@ impl Informer {
         &self.handle.core.source.kind
     }
 
+    /// Whether it follows a single object: see [`super::Scope::object`].
+    pub(crate) fn is_of_one_object(&self) -> bool {
+        let fields = self.handle.core.source.fields.as_deref();
+        fields.is_some_and(|fields| fields.starts_with("metadata.name="))
+    }
+
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and
     /// must not block. What is in the cache already comes first, as additions marked `initial`.
     /// A handler that panics is reported and called again for the next change.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::key::Key;
 use crate::kind::{Kind, View};
 
-/// Whose namespaces a controller looks after; see [`super::Namespaces`] for those that change.
+/// The cache of one kind; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct KindCache {
     source: Source,

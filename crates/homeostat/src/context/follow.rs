@@ -145,6 +145,10 @@ impl Follows {
             followed.filter(|place| only && !places.contains(place)).cloned().collect();
         left.iter().for_each(|place| table.remove(follower, place));
     }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Table {
@@ -169,11 +173,5 @@ impl Table {
                 self.targets.remove(place);
             }
         }
-    }
-}
-
-impl Follows {
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,21 +63,6 @@ impl<K: AnyObject> Context<K> {
         }
         self.note_read(kind, None, ReadFrom::Api, items.len());
         Ok(items)
-    }
-
-    /// The metadata of an object of a kind that may be cached without the rest; `None` if there is
-    /// none. See [`crate::controller::Related::metadata_only`].
-    ///
-    /// # Errors
-    /// As [`Self::get`].
-    pub async fn metadata(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<PartialObjectMeta>>> {
-        if let Some(informer) = self.cache_of(kind, key) {
-            self.settle(kind, Some(key)).await?;
-            let found = informer.get(key)?;
-            self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
-            return Ok(found);
-        }
-        self.get_live_of(kind, key).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kube::api::GetParams;
+use kube::core::PartialObjectMeta;
 
 use super::request::Answer;
 use super::{Context, request};
@@ -37,6 +38,21 @@ impl<K: AnyObject> Context<K> {
     /// As [`Self::get`].
     pub async fn get_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
         if let Some(informer) = self.full_cache_of(kind, key) {
+            self.settle(kind, Some(key)).await?;
+            let found = informer.get(key)?;
+            self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
+            return Ok(found);
+        }
+        self.get_live_of(kind, key).await
+    }
+
+    /// The metadata of an object of a kind that may be cached without the rest; `None` if there is
+    /// none. See [`crate::controller::Related::metadata_only`].
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn metadata(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<PartialObjectMeta>>> {
+        if let Some(informer) = self.cache_of(kind, key) {
             self.settle(kind, Some(key)).await?;
             let found = informer.get(key)?;
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));

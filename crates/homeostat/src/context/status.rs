@@ -85,7 +85,7 @@ fn compose<K: AnyObject>(
     let old_conditions = conditions(&old);
 
     // Without a type nothing says which fields there are: only those that are used already.
-    let typed = Kind::of_type::<K>().is_some();
+    let typed = Kind::is_known_of::<K>();
     let has_field = |new: &Map<String, Value>, old: Option<&Value>| {
         let field = "observedGeneration";
         typed || new.contains_key(field) || old.is_some_and(|old| old.get(field).is_some())
@@ -148,7 +148,7 @@ fn marked<K: AnyObject>(
         Some(Value::Object(status)) => status.clone(),
         _ => Map::new(),
     };
-    if Kind::of_type::<K>().is_none() && !status.contains_key("conditions") {
+    if !Kind::is_known_of::<K>() && !status.contains_key("conditions") {
         return Ok(None); // No type says whether the kind has conditions.
     }
     let mut list = conditions(&Value::Object(status.clone()));

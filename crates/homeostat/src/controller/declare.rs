@@ -23,7 +23,7 @@ use crate::queue::Queue;
 /// What a controller was told about the kinds it deals with.
 pub(super) struct Declaration {
     /// The name of the controller.
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     pub(super) filter: Option<Predicate>,
     pub(super) background: Option<Predicate>,

@@ -18,7 +18,7 @@ use crate::event::Recorder;
 use crate::hotloop::Detector;
 use crate::journal::Journal;
 use crate::key::Key;
-use crate::kind::{AnyObject, Kind};
+use crate::kind::AnyObject;
 use crate::lease::Fence;
 use crate::metrics::{self, Metrics};
 use crate::queue::Queue;
@@ -98,9 +98,17 @@ impl<K: AnyObject> Launch for Controller<K> {
         if world.fence.has_lease() {
             queue.pause();
         }
-        let (shared_name, shared_kind): (Arc<str>, Kind) = (Arc::from(&*name), kind.clone());
-        let declaration =
-            Declaration { name, kind, filter, background, labels, reach, related, indexes };
+        let name: Arc<str> = Arc::from(name);
+        let declaration = Declaration {
+            name: name.clone(),
+            kind: kind.clone(),
+            filter,
+            background,
+            labels,
+            reach,
+            related,
+            indexes,
+        };
         let client = client::guarded(
             world.client.clone(),
             world.env.clone(),
@@ -121,10 +129,9 @@ impl<K: AnyObject> Launch for Controller<K> {
             workers.spawn(world.stop.clone().run_until_cancelled_owned(words).map(drop));
         }
 
-        let name = shared_name;
         let shared = Arc::new(Shared {
             name: name.clone(),
-            kind: shared_kind,
+            kind,
             env: world.env.clone(),
             client,
             fence: world.fence.clone(),

@@ -2,6 +2,7 @@
 //!
 //! Everything here is looked up when somebody asks; nothing is counted in advance or polled.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::event::Recorder;
 use crate::key::Key;
+use crate::kind::Kind;
 use crate::lease::Fence;
 use crate::metrics::{Metrics, of};
 use crate::queue::Queue;
@@ -96,7 +98,9 @@ pub(super) struct Observer {
 impl Observer {
     pub(super) fn health(&self) -> Health {
         let now = self.env.instant();
-        let sources = self.caches.informers().into_iter().map(|informer| {
+        let informers = self.caches.informers().into_iter();
+        // What one object refers to and nobody may read is that object's trouble, not everybody's.
+        let sources = informers.filter(|informer| !informer.is_of_one_object()).map(|informer| {
             let silent = informer.heard().map(|at| now.saturating_duration_since(at));
             let problem = match informer.state() {
                 SourceState::Synced => silent
@@ -134,10 +138,16 @@ impl Observer {
             self.metrics.queue.read(name, queue);
             waiting.get_or_create(&of(name)).set(count(queue.waiting()));
         }
-        for informer in self.caches.informers() {
-            let kind = [("kind", informer.kind().to_string())];
-            let well = informer.state() == SourceState::Synced;
-            objects.get_or_create(&kind).set(count(informer.len()));
+        // Of one kind there may be several: one for each namespace.
+        let mut kinds: BTreeMap<Kind, (usize, bool)> = BTreeMap::new();
+        for informer in self.caches.informers().iter().filter(|one| !one.is_of_one_object()) {
+            let (all, well) = kinds.entry(informer.kind().clone()).or_insert((0, true));
+            *all += informer.len();
+            *well &= informer.state() == SourceState::Synced;
+        }
+        for (kind, (all, well)) in kinds {
+            let kind = [("kind", kind.to_string())];
+            objects.get_or_create(&kind).set(count(all));
             synced.get_or_create(&kind).set(i64::from(well));
         }
         if let Some(lease) = &self.lease {

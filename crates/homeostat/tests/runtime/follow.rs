@@ -119,6 +119,7 @@ fn what_cannot_be_watched_is_a_failure_that_is_tried_again() {
         let running = cluster.start(controller).await;
         let records = cluster.runs(&running.journal(), 2).await;
         assert!(endings(&records)[0].contains("cannot be followed"), "{:?}", endings(&records));
+        assert!(running.health().is_ready(), "one object's trouble: {}", running.health());
         running.stop().await.unwrap();
     });
 }

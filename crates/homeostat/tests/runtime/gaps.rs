@@ -1,10 +1,12 @@
 //! Watches that break, and what happened while nobody looked.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
+use homeostat::cache::SourceState;
 use homeostat::kube::client::Body;
 use homeostat::kube::{Client, ResourceExt};
 use homeostat::{Context, Controller, Outcome, Result};
@@ -15,7 +17,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{config, on_cluster, secret, triggers};
+use crate::cluster::{config, idle, on_cluster, secret, triggers};
 
 /// The body of an answer.
 type Part = UnsyncBoxBody<Bytes, homeostat::kube::Error>;
@@ -26,6 +28,8 @@ struct Line {
     cut: Arc<Mutex<CancellationToken>>,
     /// So many attempts to go on with a watch are answered with 410.
     gone: Arc<AtomicUsize>,
+    /// Whether secrets may not be looked at.
+    forbidden: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -51,17 +55,18 @@ impl Line {
         request: Request<Body>,
     ) -> Result<Response<Part>, homeostat::kube::Error> {
         let query = request.uri().query().unwrap_or_default();
-        if !request.uri().path().ends_with("/secrets") || !query.contains("watch=true") {
+        let is_about_secrets =
+            request.method() == "GET" && request.uri().path().ends_with("/secrets");
+        if is_about_secrets && self.forbidden.load(Ordering::SeqCst) {
+            return Ok(refusal(403, "Forbidden"));
+        }
+        if !is_about_secrets || !query.contains("watch=true") {
             return Ok(client.send(request).await?.map(BodyExt::boxed_unsync));
         }
         let goes_on = !query.contains("sendInitialEvents");
         let spent = |left: usize| left.checked_sub(1);
         if goes_on && self.gone.fetch_update(Ordering::SeqCst, Ordering::SeqCst, spent).is_ok() {
-            let body = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
-                "code": 410, "reason": "Expired", "message": "too old resource version" });
-            let answer = Response::builder().status(410);
-            let body = Body::from(body.to_string().into_bytes());
-            return Ok(answer.body(body.boxed_unsync()).unwrap());
+            return Ok(refusal(410, "Expired"));
         }
         let cut = self.cut.lock().unwrap().clone();
         let answer = client.send(request).await?;
@@ -71,6 +76,13 @@ impl Line {
             StreamBody::new(frames).boxed_unsync()
         }))
     }
+}
+
+fn refusal(code: u16, reason: &str) -> Response<Part> {
+    let body = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code,
+        "reason": reason, "message": "not like this" });
+    let body = Body::from(body.to_string().into_bytes());
+    Response::builder().status(code).body(body.boxed_unsync()).unwrap()
 }
 
 async fn mirror(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
@@ -99,6 +111,35 @@ fn a_child_that_vanished_during_a_gap_wakes_its_owner() {
         let expected = format!("Secret {}/a deleted", cluster.namespace);
         assert_eq!(triggers(&records[before]), expected);
         assert_eq!(line.gone.load(Ordering::SeqCst), 0, "the watch was refused");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_watch_that_begins_to_fail_slows_no_other() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "0")).await;
+        let line = Line::default();
+        let controller = Controller::new(idle::<ConfigMap>).owns::<Secret>();
+        let controller = controller.namespace(&cluster.namespace);
+        let client = line.client(&cluster.client);
+        let manager = homeostat::Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        cluster.runs(&running.journal(), 1).await;
+        line.forbidden.store(true, Ordering::SeqCst);
+        line.cut();
+        let secrets = running.caches().informers();
+        let secrets = secrets.iter().find(|informer| informer.kind().kind() == "Secret").unwrap();
+        let refused = |state: &SourceState| matches!(state, SourceState::Pending(why) if why.contains("not like this"));
+        secrets.wait_for_state(refused).await;
+        for round in 1..=20 {
+            let began = cluster.env.now();
+            let value = round.to_string();
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
+            let records = cluster.runs(&running.journal(), round + 1).await;
+            cluster.assert_apart(began, records[round].time, Duration::ZERO);
+        }
+        assert!(!running.pending().is_empty());
         running.stop().await.unwrap();
     });
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use homeostat::cache::{Caches, Scope};
+use homeostat::journal::ReadFrom;
 use homeostat::kube::api::{Api, PostParams};
 use homeostat::kube::{Client, ResourceExt};
 use homeostat::{Context, Controller, Key, Kind, Namespaces, Outcome, Result};
@@ -10,6 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::json;
 
 use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
+use crate::faults::{Fault, faulty, is};
 
 async fn another(cluster: &Cluster) -> String {
     let api: Api<Namespace> = Api::all(cluster.client.clone());
@@ -58,6 +60,8 @@ fn namespaces_join_and_leave_while_the_controller_runs() {
             cluster.until_recorded(&journal, move |all| all.iter().any(|r| r.key == key))
         };
         ran("a").await;
+        let both = "homeostat_source_synced{kind=\"Secret\"} 1";
+        assert!(running.metrics().contains(both), "{}", running.metrics());
         let copies: Api<Secret> = Api::namespaced(cluster.client.clone(), &second);
         assert!(copies.get("copy-a").await.is_ok());
         // Children there wake their owners.
@@ -79,6 +83,28 @@ fn namespaces_join_and_leave_while_the_controller_runs() {
         assert!(records.iter().all(|record| &*record.key.name != "ignored"), "{journal}");
         assert!(endings(&records).iter().all(|end| end == "done"), "{journal}");
         assert_eq!(running.caches().informers().len(), 2, "{:?}", running.caches());
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn no_reconcile_meets_half_a_namespace() {
+    on_cluster(async |cluster| {
+        with_secret(&cluster.client, &cluster.namespace).await;
+        make(&cluster.client, &cluster.namespace, "a").await;
+        // The secrets of the namespace are known a second after everything else.
+        let slow = |request: &_| is(request, "GET", "/secrets").then_some(Fault::Delay);
+        let client = faulty(&cluster.client, slow);
+        let namespaces = Namespaces::new([""; 0]);
+        let controller = Controller::new(copy).owns::<Secret>().namespaces(&namespaces);
+        let manager = homeostat::Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        namespaces.set([&*cluster.namespace]);
+        let records = cluster.runs(&running.journal(), 1).await;
+        let reads = records[0].reads.iter().filter(|read| read.kind.kind() == "Secret");
+        let from: Vec<ReadFrom> = reads.map(|read| read.from).collect();
+        assert!(!from.is_empty() && from.iter().all(|from| *from == ReadFrom::Cache), "{from:?}");
         running.stop().await.unwrap();
     });
 }

@@ -29,6 +29,10 @@
 //! | conditions | `condition::*`, `status::*` |
 //! | events: series, spam filter, lost events | `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
 //! | leader election | `lease::*`, `leader::*` |
+//! | unstructured objects, metadata alone, field indexes | `kinds::*` |
+//! | several namespaces, here also ones that change | `namespaces::*` |
+//! | who runs and why, in every line of the log | `spans::*` |
+//! | certificates of webhooks | `webhook::*`, `webhooks` |
 //! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `signals` |
 //!
 //! | trap | test |
@@ -61,7 +65,7 @@
 //! | c: one undecodable object stops the list of all | `watch::one_unreadable_object_never_stops_the_others`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
 //! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece` |
 //! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
-//! | one backoff for all watches | `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
+//! | one backoff for all watches | `gaps::a_watch_that_begins_to_fail_slows_no_other`, `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
 //! | of those who wait for a cache one is woken | `cache::every_waiter_wakes_when_the_cache_is_in_sync` |
 //! | a subscriber whose object is gone is never polled again | `wakeups::two_controllers_of_one_kind_share_a_cache_and_both_see_everything` |
 //! | a panic ends the controller | `isolation::a_panic_is_a_failure_of_its_key_alone` |
