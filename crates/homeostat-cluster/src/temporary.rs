@@ -47,12 +47,27 @@ impl TemporaryDirectory {
 impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if self.lock.is_some()
-            && let Err(error) = fs::remove_dir_all(&self.path)
+            && let Err(error) = remove(&self.path)
         {
             // Whoever starts next on this host will.
             tracing::warn!(path = %self.path.display(), %error, "not removed");
         }
     }
+}
+
+/// Removes a directory, its lock last: what is interrupted here is taken up by whoever starts next.
+fn remove(path: &Path) -> Result<()> {
+    for entry in fs::read_dir(path)?.filter_map(Result::ok) {
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir_all(path)
 }
 
 /// Removes the temporary directories below `parent` whose processes are gone.
@@ -69,7 +84,7 @@ pub(crate) fn sweep(parent: &Path) {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             continue;
         }
-        match fs::remove_dir_all(entry.path()) {
+        match remove(&entry.path()) {
             Ok(()) => tracing::info!(path = %entry.path().display(), "left by a killed process"),
             Err(error) => tracing::debug!(path = %entry.path().display(), %error, "not removed"),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use homeostat::cache::{Caches, Entry, Informer, Scope};
 use homeostat::{Env, Kind};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -181,7 +181,9 @@ fn redraw(all: &MultiProgress, rows: &mut Vec<ProgressBar>, lines: &[String]) {
     let style =
         ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
     while rows.len() < lines.len() {
-        rows.push(all.add(ProgressBar::new_spinner().with_style(style.clone())));
+        // The last picture stays when the cluster ends.
+        let row = ProgressBar::new_spinner().with_finish(ProgressFinish::Abandon);
+        rows.push(all.add(row.with_style(style.clone())));
     }
     for row in rows.drain(lines.len()..) {
         all.remove(&row);
