@@ -11,6 +11,7 @@ mod rules;
 mod stanza;
 mod status;
 mod structural;
+mod versioned;
 mod versions;
 
 use std::sync::Arc;
@@ -71,9 +72,11 @@ pub fn defaults(definition: &mut Value) {
 /// Everything that is wrong with a definition: names, versions, structure, CEL, conversion.
 #[must_use]
 pub fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = naming::check(definition);
+    let mut errors = naming::check(definition, old.is_none());
+    errors.extend(versioned::check(definition));
     errors.extend(structural::check(definition, old));
     errors.extend(stanza::check(definition, old));
+    errors.extend(old.into_iter().flat_map(|old| versioned::check_change(definition, old)));
     errors
 }
 

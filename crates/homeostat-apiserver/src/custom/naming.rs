@@ -8,9 +8,10 @@ use crate::validate::{dns_label_1035, dns_subdomain};
 
 const COLUMN_TYPES: &[&str] = &["boolean", "date", "integer", "number", "string"];
 
-pub(super) fn check(definition: &Value) -> Vec<FieldError> {
+/// What is wrong with them. The name of the definition itself is judged only while it is new.
+pub(super) fn check(definition: &Value, is_new: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    identity(definition, &mut errors);
+    identity(definition, is_new, &mut errors);
     names(definition, &mut errors);
     versions(definition, &mut errors);
     errors
@@ -24,12 +25,12 @@ fn invalid(
     FieldError::new(path, Reason::Invalid, value.into(), detail)
 }
 
-fn identity(definition: &Value, errors: &mut Vec<FieldError>) {
+fn identity(definition: &Value, is_new: bool, errors: &mut Vec<FieldError>) {
     let group = text(definition, "/spec/group");
     let plural = text(definition, "/spec/names/plural");
     let name = text(definition, "/metadata/name");
     let wanted = format!("{plural}.{group}");
-    if name != wanted {
+    if is_new && name != wanted {
         errors.push(invalid("metadata.name", name, "must be spec.names.plural+\".\"+spec.group"));
     }
     if group.is_empty() {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{join, schema::old_item};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::schema::{ListType, NodeId, Schema, Type};
+use crate::schema::{NodeId, Schema, Type};
 
 /// The compiled rules of one schema, by the node they stand on. Empty by default.
 #[derive(Debug, Default)]
@@ -71,10 +71,7 @@ impl Rules {
             Value::Array(items) => {
                 let Some(item_schema) = schema.items() else { return };
                 for (index, item) in items.iter().enumerate() {
-                    let before = match schema.node().list_type {
-                        ListType::Map(_) => old_item(schema.node(), item, old, index),
-                        ListType::Set | ListType::Atomic => None,
-                    };
+                    let before = old_item(schema.node(), item, old);
                     self.check(item_schema, item, before, &format!("{path}[{index}]"), errors);
                 }
             }

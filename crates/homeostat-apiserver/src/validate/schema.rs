@@ -49,7 +49,7 @@ fn check(
             unique(node, items, path, errors);
             let Some(item_schema) = schema.items() else { return };
             for (index, item) in items.iter().enumerate() {
-                let before = old_item(node, item, old, index);
+                let before = old_item(node, item, old);
                 check(item_schema, item, before, &format!("{path}[{index}]"), errors);
             }
         }
@@ -84,20 +84,13 @@ fn fields(
     }
 }
 
-/// The item of the old list that is the same one: by its keys, where the list has keys.
-pub(super) fn old_item<'a>(
-    node: &Node,
-    item: &Value,
-    old: Option<&'a Value>,
-    index: usize,
-) -> Option<&'a Value> {
-    let before = old?.as_array()?;
+/// The item of the old list that is the same one: by its keys. Without keys there is none.
+pub(super) fn old_item<'a>(node: &Node, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
     match &node.list_type {
         ListType::Map(keys) => {
-            before.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+            old?.as_array()?.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
         }
-        ListType::Set => before.iter().find(|old| *old == item),
-        ListType::Atomic => before.get(index),
+        ListType::Set | ListType::Atomic => None,
     }
 }
 

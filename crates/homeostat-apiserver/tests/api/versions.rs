@@ -173,3 +173,38 @@ async fn a_watch_ends_with_the_definition() {
         .collect();
     assert_eq!(words, [json!("ADDED"), json!("DELETED")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_a_stricter_schema_may_stay_until_it_is_touched() {
+    let client = client();
+    define(&client, &[new()]).await;
+    let path = "/apis/example.com/v1/gizmos";
+    send(&client, "POST", path, &gizmo("v1", &json!({"color": "turquoise", "depth": 1}))).await;
+    let mut stricter = new();
+    stricter["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["color"]["maxLength"] =
+        4.into();
+    let patch = Patch::Merge(json!({"spec": {"versions": [stricter]}}));
+    let definitions = cluster_api(&client, DEFINITIONS, "CustomResourceDefinition");
+    definitions.patch("gizmos.example.com", &PatchParams::default(), &patch).await.unwrap();
+    let (_, mut live) = send(&client, "GET", &format!("{path}/a"), &Value::Null).await;
+    live["spec"]["depth"] = 2.into();
+    let (_, mut live) = send(&client, "PUT", &format!("{path}/a"), &live).await;
+    assert_eq!(live["spec"]["depth"], 2, "{live}");
+    live["spec"]["color"] = "ultramarine".into();
+    let (_, refused) = send(&client, "PUT", &format!("{path}/a"), &live).await;
+    assert_eq!(refused["code"], 422, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_objects_are_stored_under_cannot_change() {
+    let client = client();
+    define(&client, &[new()]).await;
+    let definitions = cluster_api(&client, DEFINITIONS, "CustomResourceDefinition");
+    for change in [json!({"scope": "Namespaced"}), json!({"names": {"kind": "Other"}})] {
+        let patch = Patch::Merge(json!({"spec": change}));
+        let name = "gizmos.example.com";
+        let refused = definitions.patch(name, &PatchParams::default(), &patch).await;
+        let Err(kube::Error::Api(status)) = refused else { panic!("{refused:?}") };
+        assert!(status.message.ends_with("field is immutable"), "{}", status.message);
+    }
+}

@@ -164,6 +164,21 @@ pub(crate) const KNOWN: &[Known] = &[
         "definitions are accepted and served at once, by the writer and not by a controller",
     ),
     known(
+        "definitions: ratcheting / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "definitions: ratcheting / the schema is stricter now",
+        "/managedFields/1",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "definitions: definitions that change / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
         "custom: custom resources / of another kind",
         "",
         "a custom object of another kind is refused before its schema is consulted",

@@ -49,6 +49,7 @@ const AREAS: &[(&str, &str)] = &[
     ("pods", include_str!("areas/pods.http")),
     ("workloads", include_str!("areas/workloads.http")),
     ("custom", include_str!("areas/custom.http")),
+    ("definitions", include_str!("areas/definitions.http")),
     ("conversion", include_str!("areas/conversion.http")),
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
