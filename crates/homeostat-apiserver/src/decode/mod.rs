@@ -22,6 +22,9 @@ pub const MAX_DEPTH: usize = 100;
 /// Of fields that are not known or repeated, so many are told of. A body may hold a hundred thousand.
 pub(crate) const MOST_COMPLAINTS: usize = 100;
 
+/// The aliases of a YAML body may stand for so much, all together: a few lines can mean gigabytes.
+const MOST_REPLAYED: usize = 50_000;
+
 /// A body that was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decoded {
@@ -78,6 +81,7 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut reading = tree::Reading::default();
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
     };
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
         tree::Tree(&mut reading).deserialize(reader)
@@ -93,6 +97,7 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
     let key = duplicates.first()?.rsplit('.').next().unwrap_or_default();
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
     };
     let read = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
         tree::Tree(&mut tree::Reading::default()).deserialize(reader)

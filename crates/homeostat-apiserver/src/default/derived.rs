@@ -48,6 +48,9 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
             object.insert("metrics".to_owned(), json!([metric]));
         }
+        "autoscaling.v1.HorizontalPodAutoscalerSpec" => {
+            set(object, "targetCPUUtilizationPercentage", json!(80));
+        }
         "core.v1.LimitRangeItem" if text(object, "type") == "Container" => limit_range(object),
         "core.v1.NodeStatus" => {
             if let Some(capacity) = object.get("capacity").cloned() {

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use http_body_util::BodyExt as _;
 
+use super::answer;
 use super::body::Body;
 use super::connect::Options;
 use super::route::ResourcePath;
@@ -53,11 +54,16 @@ pub(crate) async fn forward(
     }
     let pod = shared.registry.get(target)?.value();
     let node = text(&pod, "/spec/nodeName").to_owned();
+    let (container, rest) = take_container(&query);
+    if node.is_empty() && path.subresource == "log" {
+        // A Pod that never ran has said nothing yet.
+        choose_container(&pod, container.as_deref())?;
+        return Ok(answer::text(200, ""));
+    }
     if node.is_empty() {
         let words = format!("pod {} does not have a host assigned", target.name);
         return Err(Status::bad_request(words));
     }
-    let (container, rest) = take_container(&query);
     let verb = match path.subresource.as_str() {
         "log" => "containerLogs",
         "portforward" => "portForward",

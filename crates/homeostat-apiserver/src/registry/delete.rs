@@ -95,7 +95,7 @@ impl Writer<'_> {
                 if ends_by_itself(kind) {
                     metadata::set(&mut object, "deletionGracePeriodSeconds", Value::Null);
                 } else if metadata::generation(&object) > 0 {
-                    let next = metadata::generation(&object) + 1;
+                    let next = metadata::generation(&object).wrapping_add(1);
                     metadata::set(&mut object, "generation", next.into());
                 }
             }

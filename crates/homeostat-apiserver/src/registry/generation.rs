@@ -17,7 +17,8 @@ pub(crate) fn after_update(kind: &Kind, old: &Value, new: &Value) -> Option<i64>
         }
         Generation::AllButMetadataAndStatus => content(kind, old) != content(kind, new),
     };
-    Some(if changed { current + 1 } else { current })
+    // It may come from the client, and kube-apiserver counts on from there, too.
+    Some(if changed { current.wrapping_add(1) } else { current })
 }
 
 /// The top-level fields whose change is a new generation.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Registry, Target, Written, rules};
+use super::{Body, Registry, Target, Written, metadata, rules};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -107,6 +107,33 @@ impl Registry {
             let object = rules::applied(&writer, kind, Some(live), &config, options, area)?;
             shaped(kind, object)
         })
+    }
+
+    /// An apply through a subresource: only what `take` copies is written, whoever owns the rest.
+    pub(crate) fn apply_part(
+        &self,
+        target: &Target,
+        area: Area,
+        body: &Body,
+        options: &WriteOptions,
+        take: fn(&Value, &mut Value),
+    ) -> Result<Written, Status> {
+        let kind = &target.kind;
+        let mut warnings = Vec::new();
+        let config = rules::applicable(kind, body.clone(), options.validation, &mut warnings)?;
+        super::create::place(target, &mut config.clone())?;
+        let writer = self.writer_at(&options.inquiry);
+        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        let written = writer.update(target, update, options, |live| {
+            let merged = rules::applied(&writer, kind, Some(live), &config, options, area)?;
+            let merged = shaped(kind, merged)?;
+            let mut object = live.clone();
+            metadata::copy(&mut object, &merged, "managedFields");
+            metadata::copy(&mut object, &merged, "resourceVersion");
+            take(&merged, &mut object);
+            Ok(object)
+        })?;
+        Ok(Written { warnings, ..written })
     }
 }
 

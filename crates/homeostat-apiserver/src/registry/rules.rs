@@ -270,10 +270,7 @@ pub(crate) fn track(
         }
     }
     if area == Area::Part("scale") {
-        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten().filter(|entry| entry["subresource"] == "scale") {
-            entry.as_object_mut().map(|entry| entry.shift_remove("time"));
-        }
+        apply::forget_times(object, "scale");
     }
     Ok(())
 }

@@ -52,6 +52,9 @@ impl Registry {
         take: fn(&Value, &mut Value),
     ) -> Result<Written, Status> {
         let kind = &target.kind;
+        if let PartWrite::Patch(Patch::Apply(body)) = write {
+            return self.apply_part(target, Area::Part(subresource), body, options, take);
+        }
         self.replace_part(target, subresource, options, |live| {
             let body = match write {
                 PartWrite::Replace(body) => body.clone(),

@@ -68,10 +68,9 @@ pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError
 /// What the schema and the rules of a custom resource refuse, its metadata aside.
 /// `blocked` says that something outside keeps the rules from being asked.
 fn custom(kind: &Kind, value: &Value, old: Option<&Value>, blocked: bool) -> Vec<FieldError> {
-    let mut errors = scale::paths(kind, value);
-    let shape = schema(kind.schema.root(), value, old);
-    let blocked = blocked || shape.iter().any(|error| BLOCKING.contains(&error.reason));
-    errors.extend(shape);
+    let mut errors = schema(kind.schema.root(), value, old);
+    let blocked = blocked || errors.iter().any(|error| BLOCKING.contains(&error.reason));
+    errors.extend(scale::paths(kind, value));
     if !blocked {
         errors.extend(rules(kind, value, old));
     } else if rules::has_rules(kind) {

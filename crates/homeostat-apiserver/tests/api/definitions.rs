@@ -142,3 +142,30 @@ async fn an_event_is_one_object_in_both_groups() {
     let params = kube::api::ListParams::default().fields("involvedObject.name=web");
     assert_eq!(events.list(&params).await.unwrap().items.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_of_nothing_but_unknown_fields_changes_nothing() {
+    let client = client();
+    let mut definition = definition();
+    definition["spec"]["versions"][0]["subresources"]["scale"] =
+        json!({"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"});
+    let properties =
+        &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    properties["spec"]["properties"]["n"] = json!({"type": "integer"});
+    create(&cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition"), definition)
+        .await;
+    let ats = api(&client, "example.com", "At");
+    create(&ats, at("a", json!({"schedule": "now", "n": 1}))).await;
+    // Who scaled it has no time on record, and so comes first.
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    let more = Patch::Merge(json!({"spec": {"replicas": 3}}));
+    let by = PatchParams { field_manager: Some("scaler".into()), ..PatchParams::default() };
+    ats.patch_scale("a", &by, &more).await.unwrap();
+    let before = ats.get("a").await.unwrap();
+    assert_eq!(before.data["spec"]["n"], 3);
+    let by = PatchParams { field_manager: Some("patcher".into()), ..PatchParams::default() };
+    tokio::time::advance(std::time::Duration::from_secs(5)).await;
+    let unknown = Patch::Merge(json!({"spec": {"nothing": 1}}));
+    let after = ats.patch("a", &by, &unknown).await.unwrap();
+    assert_eq!(after, before);
+}

@@ -95,3 +95,16 @@ async fn the_longest_grace_can_still_be_shortened() {
     pods.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert_eq!(refusal(pods.get("a").await), (404, "NotFound".into()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_last_generation_there_is_does_no_harm() {
+    let accounts = api(&client(), "", "ServiceAccount");
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "old", "generation": i64::MAX, "finalizers": ["example.com/hold"]},
+    });
+    create(&accounts, account).await;
+    let params = kube::api::DeleteParams::foreground();
+    let deleted = accounts.delete("old", &params).await.unwrap();
+    assert!(deleted.left().is_some_and(|account| account.metadata.deletion_timestamp.is_some()));
+}

@@ -88,3 +88,24 @@ async fn status_is_written_only_through_its_subresource() {
     assert_eq!(status.data["status"]["phase"], "Running");
     assert_eq!(status.metadata.generation, Some(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_has_no_node_yet_has_said_nothing() {
+    let client = client();
+    let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
+        kube::Api::default_namespaced(client.clone());
+    create(
+        &api(&client, "", "Pod"),
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new"},
+            "spec": {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]},
+        }),
+    )
+    .await;
+    let of = |container: &str| kube::api::LogParams {
+        container: Some(container.to_owned()),
+        ..kube::api::LogParams::default()
+    };
+    assert_eq!(pods.logs("new", &of("a")).await.unwrap(), "");
+    assert_eq!(refusal(pods.logs("new", &of("c")).await).0, 400);
+}

@@ -126,3 +126,32 @@ async fn a_token_request_that_makes_no_sense_does_no_harm() {
     let refused = client.request::<Value>(request).await;
     assert_eq!(refusal(refused), (400, "BadRequest".into()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_through_a_subresource_takes_its_part_and_owns_it() {
+    let client = client();
+    let pods = api(&client, "", "Pod");
+    create(
+        &pods,
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+            "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+        }),
+    )
+    .await;
+    let applied = Patch::Apply(json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"not": "taken"}},
+        "spec": {"ephemeralContainers": [{"name": "look", "image": "busybox"}]},
+    }));
+    let params = PatchParams::apply("me");
+    let pod = pods.patch_subresource("ephemeralcontainers", "web", &params, &applied).await;
+    let pod = pod.unwrap();
+    assert_eq!(pod.data["spec"]["ephemeralContainers"][0]["name"], "look");
+    assert_eq!(pod.metadata.labels, None);
+    let owners = pod.metadata.managed_fields.unwrap();
+    let mine = owners.iter().find(|entry| entry.manager.as_deref() == Some("me")).unwrap();
+    assert_eq!(mine.operation.as_deref(), Some("Apply"));
+    assert_eq!(mine.subresource.as_deref(), Some("ephemeralcontainers"));
+    let missing = pods.patch_subresource("resize", "none", &params, &applied).await;
+    assert!(matches!(refusal(missing), (400 | 404, _)));
+}
