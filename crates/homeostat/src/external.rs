@@ -12,6 +12,74 @@ use crate::context::Change;
 use crate::error::Result;
 
 /// One thing outside. Implement it on whatever holds the connection and the wish.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use homeostat::external::{External, Find, Outside, Policy};
+/// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+/// use homeostat::{Context, Outcome, Result};
+///
+/// /// A list of buckets somewhere, each with the token it was made with.
+/// #[derive(Clone, Default)]
+/// struct Buckets(Arc<Mutex<Vec<(String, String)>>>);
+///
+/// struct Bucket<'a> {
+///     all: &'a Buckets,
+///     name: String,
+/// }
+///
+/// impl External for Bucket<'_> {
+///     type Found = String;
+///
+///     async fn find(&self, by: Find<'_>) -> Result<Option<String>> {
+///         let all = self.all.0.lock().unwrap();
+///         let found = all.iter().find(|(name, token)| match by {
+///             Find::Name => *name == self.name,
+///             Find::Id(id) => name == id,
+///             Find::Token(given) => token == given,
+///         });
+///         Ok(found.map(|(name, _)| name.clone()))
+///     }
+///
+///     fn id(&self, found: &String) -> String {
+///         found.clone()
+///     }
+///
+///     async fn create(&self, token: &str) -> Result<String> {
+///         self.all.0.lock().unwrap().push((self.name.clone(), token.to_owned()));
+///         Ok(self.name.clone())
+///     }
+///
+///     async fn delete(&self, id: &str) -> Result<()> {
+///         self.all.0.lock().unwrap().retain(|(name, _)| name != id);
+///         Ok(())
+///     }
+/// }
+///
+/// async fn reconcile(all: &Buckets, ctx: &Context<ConfigMap>) -> Result<Outcome> {
+///     let bucket = Bucket { all, name: ctx.key().name.to_string() };
+///     match ctx.external("bucket", Policy::default(), &bucket).await? {
+///         Outside::Removed => Ok(Outcome::Done),
+///         _ => Ok(Outcome::RequeueAfter(std::time::Duration::from_secs(60))),
+///     }
+/// }
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// #     let buckets = Buckets::default();
+/// #     let all = buckets.clone();
+/// #     let controller = homeostat::Controller::new(move |_: Arc<ConfigMap>, ctx| {
+/// #         let all = all.clone();
+/// #         async move { reconcile(&all, &ctx).await }
+/// #     });
+/// #     let running = cluster.start(controller).await;
+/// #     cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" } })).await;
+/// #     cluster.runs(&running.journal(), 1).await;
+/// #     assert_eq!(buckets.0.lock().unwrap().len(), 1);
+/// #     cluster.api::<ConfigMap>().delete("web", &Default::default()).await.unwrap();
+/// #     cluster.until_gone::<ConfigMap>("web").await;
+/// #     assert!(buckets.0.lock().unwrap().is_empty());
+/// #     running.stop().await.unwrap();
+/// # });
+/// ```
 pub trait External: Send + Sync {
     /// What the thing looks like out there.
     type Found: Send;

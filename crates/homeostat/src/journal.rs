@@ -100,6 +100,27 @@ pub enum Ending {
 }
 
 /// The records of one manager; cheap to clone.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # use homeostat::{Context, Controller, Outcome, Result};
+/// # async fn reconcile(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+/// #     let secret = serde_json::json!({ "metadata": { "name": "s" } });
+/// #     ctx.apply::<Secret>(serde_json::from_value(secret).unwrap()).await?;
+/// #     Ok(Outcome::Done)
+/// # }
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// # cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" } })).await;
+/// let running = cluster.start(Controller::new(reconcile)).await;
+/// let journal = running.journal();
+/// # cluster.runs(&journal, 1).await;
+/// let first = &journal.records()[0];
+/// assert_eq!((&*first.controller, &*first.key.name), ("configmap", "web"));
+/// assert_eq!((first.writes[0].verb, first.result.to_string()), ("apply", "done".to_owned()));
+/// # running.stop().await.unwrap();
+/// # });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Journal {
     ring: Arc<Mutex<Ring>>,

@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
+use super::transport::connect_except;
 use super::{connect, guarded};
 use crate::error::BoxError;
 use crate::lease::Fence;
@@ -253,7 +254,7 @@ async fn a_proxy_carries_everything_and_sees_nothing() {
     let address = proxy(Arc::clone(&asked)).await;
     let mut config = server.config.clone();
     config.proxy_url = Some(format!("http://me:p%40ss@{address}").parse().unwrap());
-    let client = connect(&config, Env::system()).unwrap();
+    let client = connect_except(&config, Env::system(), "").unwrap();
     let watch = get(&client, "/watched?watch=true").await;
     get(&client, "/asked").await;
     drop(watch);
@@ -266,6 +267,37 @@ async fn a_proxy_carries_everything_and_sees_nothing() {
     }
     let versions = server.requests.lock().unwrap().clone();
     assert!(versions.iter().all(|(_, version, _)| *version == Version::HTTP_2), "{versions:?}");
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_spoken_to_in_its_own_way() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let server = Listening::on(&["h2"]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = server.config.clone();
+    let proxy = format!("socks5://{}", listener.local_addr().unwrap());
+    config.proxy_url = Some(proxy.parse().unwrap());
+    tokio::spawn(async move {
+        let (mut caller, _) = listener.accept().await.unwrap();
+        let mut greeting = [0; 2];
+        caller.read_exact(&mut greeting).await.unwrap();
+        let mut methods = vec![0; usize::from(greeting[1])];
+        caller.read_exact(&mut methods).await.unwrap();
+        caller.write_all(&[5, 0]).await.unwrap();
+        // Version, connect, nothing, an address of four bytes and a port.
+        let mut wish = [0; 10];
+        caller.read_exact(&mut wish).await.unwrap();
+        assert_eq!(wish[..4], [5, 1, 0, 1]);
+        let address = std::net::Ipv4Addr::new(wish[4], wish[5], wish[6], wish[7]);
+        let port = u16::from_be_bytes([wish[8], wish[9]]);
+        let mut target = tokio::net::TcpStream::connect((address, port)).await.unwrap();
+        caller.write_all(&[5, 0, 0, 1, 127, 0, 0, 1, 0, 0]).await.unwrap();
+        let _ = tokio::io::copy_bidirectional(&mut caller, &mut target).await;
+    });
+    get(&connect_except(&config, Env::system(), "").unwrap(), "/asked").await;
+    assert_eq!(server.connections("/asked"), 1);
+    // The proxy takes nobody any more, and is not asked.
+    get(&connect_except(&config, Env::system(), "127.0.0.1").unwrap(), "/asked").await;
 }
 
 #[tokio::test]

@@ -34,9 +34,19 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// # Errors
 /// When the certificates or credentials of `config` cannot be used, or its proxy is of another kind.
 pub fn connect(config: &kube::Config, env: Env) -> Result<kube::Client> {
+    let except = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| std::env::var(name).ok());
+    connect_except(config, env, &except.unwrap_or_default())
+}
+
+/// The same; hosts in `except` are reached without the proxy.
+pub(super) fn connect_except(
+    config: &kube::Config,
+    env: Env,
+    except: &str,
+) -> Result<kube::Client> {
     let namespace = config.default_namespace.clone();
-    let http_only = connector(config, Protocol::One)?;
-    let any = connector(config, Protocol::Any)?;
+    let http_only = connector(config, except, Protocol::One)?;
+    let any = connector(config, except, Protocol::Any)?;
     let roads = Roads {
         env,
         requests: Connections::new(any.clone(), Protocol::Any),
@@ -88,15 +98,17 @@ fn is_endless(uri: &http::Uri) -> bool {
     })
 }
 
-fn connector(config: &kube::Config, protocol: Protocol) -> Result<HttpsConnector<Way>> {
+fn connector(
+    config: &kube::Config,
+    except: &str,
+    protocol: Protocol,
+) -> Result<HttpsConnector<Way>> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
-    let except = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| std::env::var(name).ok());
-    let except = except.unwrap_or_default();
-    let way = Way::to(&config.cluster_url, config.proxy_url.as_ref(), &except, http)?;
+    let way = Way::to(&config.cluster_url, config.proxy_url.as_ref(), except, http)?;
     let tls = config.rustls_client_config()?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let builder = match &config.tls_server_name {

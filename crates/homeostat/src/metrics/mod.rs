@@ -32,6 +32,25 @@ type Gauges = Family<[Label; 1], Gauge>;
 type Histograms = Family<[Label; 1], Histogram, fn() -> Histogram>;
 
 /// The metrics of one manager; cheap to clone.
+///
+/// ```
+/// use homeostat::prometheus_client::metrics::counter::Counter;
+/// use homeostat::{Manager, Metrics};
+///
+/// fn count_orders(manager: &Manager) -> Counter {
+///     let orders: Counter = Counter::default();
+///     let shown = orders.clone();
+///     manager.metrics().register(|registry| registry.register("orders", "Orders seen", shown));
+///     orders
+/// }
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// #     let manager = cluster.manager();
+/// #     count_orders(&manager).inc();
+/// #     let running = manager.start().await.unwrap();
+/// #     assert!(running.metrics().contains("orders_total 1"));
+/// #     running.stop().await.unwrap();
+/// # });
+/// ```
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
