@@ -254,8 +254,12 @@ async fn an_answer_that_cannot_be_used_is_an_error_in_the_words_of_kube_apiserve
 async fn a_definition_goes_although_its_webhook_does_not_answer() {
     let world = World::new().await;
     world.send("POST", OLD, old("a", "red")).await;
-    world.misbehave("/fails").await;
     let path = format!("{DEFINITION}/gizmos.example.com");
+    let patch = json!({"spec": {"versions": [
+        version("v1", false, "color"), version("v1beta1", true, "colour")]}});
+    world.send("PATCH", &path, patch).await;
+    world.send("POST", OLD, old("b", "red")).await;
+    world.misbehave("/fails").await;
     assert_eq!(world.send("DELETE", &path, Value::Null).await.0, 200);
     assert_eq!(world.send("GET", &path, Value::Null).await.0, 404);
 }
