@@ -6,7 +6,7 @@ kubectl version -o json | grep -v -e git -e build -e platform -e compiler -e goV
 kubectl api-versions | grep -v example.com
 kubectl api-resources --api-group=apps
 kubectl api-resources --namespaced=false --api-group=storage.k8s.io --verbs=list -o name
-kubectl api-resources --categories=all -o name
+kubectl api-resources --categories=all -o name | grep -v example.com
 kubectl get --raw /readyz
 kubectl get --raw /livez/ping
 kubectl get --raw /nothing
