@@ -11,6 +11,7 @@ mod clusterrole;
 mod cronjob;
 mod daemonset;
 mod deployment;
+mod disruption;
 mod endpoints;
 mod fingerprint;
 mod gc;
@@ -69,6 +70,7 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(job::controller())
         .with(job::orphan_controller())
         .with(cronjob::controller())
+        .with(disruption::controller())
         .with(endpoints::controller())
         .with(scheduler::controller())
         .with(nodelifecycle::controller())

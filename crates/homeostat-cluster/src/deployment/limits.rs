@@ -8,8 +8,8 @@ pub(super) fn is_recreate(spec: &DeploymentSpec) -> bool {
     spec.strategy.as_ref().and_then(|s| s.type_.as_deref()) == Some("Recreate")
 }
 
-/// Resolves a number or percentage of `total`; a percentage rounds up or down.
-fn resolve(value: Option<&IntOrString>, total: i32, round_up: bool) -> i32 {
+/// Resolves a number or percentage of `total`, a quarter when nothing is said; a percentage rounds up or down.
+pub(crate) fn resolve(value: Option<&IntOrString>, total: i32, round_up: bool) -> i32 {
     match value {
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(text)) => {

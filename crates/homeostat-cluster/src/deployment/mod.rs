@@ -5,7 +5,7 @@
 //! wakes up.
 
 mod condition;
-mod limits;
+pub(crate) mod limits;
 mod progress;
 mod revision;
 mod rollout;
