@@ -138,6 +138,7 @@ impl Up {
                 () = &mut interrupted => Ok(()),
                 ended = show => ended,
             };
+            demo::farewell();
             parts.stop().await?;
             ended?;
         }

@@ -41,7 +41,9 @@ pub enum Error {
     Transient(BoxError),
 
     /// An object of that name exists and belongs to somebody else. Terminal.
-    #[error("{object} exists and is {owner}; rename or remove it")]
+    #[error(
+        "{object} exists and is {owner}; rename or remove it, then edit this object (an annotation will do)"
+    )]
     NotOurs {
         /// The object in the way: `Pod default/example-pod`.
         object: String,

@@ -66,7 +66,10 @@ async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
     open_gate(&pod, ctx).await?;
     let status = AtStatus::following(&pod);
     if status.phase == Some(Phase::Done) {
-        ctx.event(EventType::Normal, "Finished", "the command has ended");
+        match status.conditions.iter().find(|condition| condition.type_ == condition::DEGRADED) {
+            Some(failed) => ctx.event(EventType::Warning, "Failed", failed.message.clone()),
+            None => ctx.event(EventType::Normal, "Finished", "the command has ended"),
+        }
     }
     ctx.status(status).await?;
     Ok(Outcome::Done)

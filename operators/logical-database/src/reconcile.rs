@@ -42,12 +42,20 @@ pub(crate) async fn reconcile(
         Err(error) => {
             // What the server refuses makes the last good status untrue; a conflict does not.
             if let Error::Terminal(_) | Error::Transient(_) = error {
-                let reason = if error.is_terminal() { "NotPossible" } else { "ServerUnavailable" };
+                let reason = match &error {
+                    Error::Terminal(_) => "NotPossible",
+                    Error::Transient(cause) if refuses_login(cause.as_ref()) => "LoginRefused",
+                    _ => "ServerUnavailable",
+                };
                 ctx.status(status(object, None, false, reason, &error.chain())).await?;
             }
             Err(error)
         }
     }
+}
+
+fn refuses_login(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    cause.downcast_ref::<ServerError>().is_some_and(ServerError::asks_for_repair)
 }
 
 /// Makes sure that role, database and Secret are in place, and says so.

@@ -23,8 +23,8 @@ const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) enum ServerError {
     #[error(transparent)]
     Credentials(#[from] Unusable),
-    #[error("PostgreSQL at {address} cannot be reached: {}", cause(source))]
-    Connect { address: String, source: tokio_postgres::Error },
+    #[error("PostgreSQL at {address} {}: {}", why_not_in(error), cause(error))]
+    Connect { address: String, error: tokio_postgres::Error },
     #[error("PostgreSQL at {address} did not let us in within {LOGIN_LIMIT:?}")]
     Silent { address: String },
     #[error("PostgreSQL refused {action}: {}", cause(source))]
@@ -42,8 +42,8 @@ impl ServerError {
     /// Whether the login failed because the role, its password or its database is not as it should
     /// be, rather than because the server is away.
     pub(crate) fn asks_for_repair(&self) -> bool {
-        let Self::Connect { source, .. } = self else { return false };
-        source.code().is_some_and(|code| {
+        let Self::Connect { error, .. } = self else { return false };
+        error.code().is_some_and(|code| {
             [
                 SqlState::INVALID_PASSWORD,
                 SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -68,6 +68,11 @@ impl From<ServerError> for homeostat::Error {
             _ => Self::transient(error),
         }
     }
+}
+
+/// A server that answers is not away.
+fn why_not_in(error: &tokio_postgres::Error) -> &'static str {
+    if error.as_db_error().is_some() { "refuses the login" } else { "cannot be reached" }
 }
 
 /// The server's own words, where the client's error says only "db error"; and plain ones for what
@@ -119,7 +124,7 @@ impl Server {
         let login = env.timeout(LOGIN_LIMIT, config.connect(NoTls)).await;
         let (client, connection) = login
             .map_err(|_| ServerError::Silent { address: to.endpoint() })?
-            .map_err(|source| ServerError::Connect { address: to.endpoint(), source })?;
+            .map_err(|error| ServerError::Connect { address: to.endpoint(), error })?;
         let driver = tokio::spawn(async move {
             // An error here ends the client's calls with an error of their own.
             let _ = connection.await;

@@ -5,4 +5,4 @@ mod tree;
 mod view;
 
 pub(crate) use samples::apply;
-pub(crate) use view::{hint, watch};
+pub(crate) use view::{farewell, hint, watch};

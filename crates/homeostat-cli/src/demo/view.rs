@@ -10,6 +10,7 @@ use homeostat::cache::{Caches, Entry, Informer, Scope};
 use homeostat::{Env, Kind};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
 use super::tree::{Fact, cut, lines};
@@ -39,8 +40,19 @@ pub(crate) async fn watch(client: kube::Client, env: Env, chosen: Vec<Operator>)
         })
         .collect();
     let mut screen = Screen::new();
+    let mut resized = signal(SignalKind::window_change()).ok();
     loop {
-        changed.notified().await;
+        let resize = async {
+            match &mut resized {
+                Some(resized) => drop(resized.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = changed.notified() => {}
+            () = resize => screen.begin_anew(),
+        }
         env.sleep(FRAME).await;
         screen.show(&facts(&informers));
     }
@@ -54,6 +66,13 @@ pub(crate) fn hint(kubeconfig: &Path) {
              Then try `kubectl delete deployment hello` and see it come back. Ctrl-C ends everything.\n",
             kubeconfig.display()
         );
+    }
+}
+
+/// That the interrupt was heard: to end every process in order may take seconds.
+pub(crate) fn farewell() {
+    if std::io::stdout().is_terminal() {
+        println!("\nending everything");
     }
 }
 
@@ -133,13 +152,16 @@ fn state(kind: &str, object: &Value) -> (String, bool) {
     }
 }
 
-/// The `Ready` condition of a custom resource.
+/// What is wrong with a custom resource, if its conditions say so, else whether it is `Ready`.
 fn ready(object: &Value) -> (String, bool) {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    let ready = conditions.into_iter().flatten().find(|condition| condition["type"] == "Ready");
-    let Some(ready) = ready else { return ("new".to_owned(), false) };
-    let message = ready["message"].as_str().unwrap_or_default();
-    (message.to_owned(), ready["status"] == "True")
+    let find = |name: &str| conditions?.iter().find(|condition| condition["type"] == name);
+    let message = |condition: &Value| condition["message"].as_str().unwrap_or_default().to_owned();
+    if let Some(degraded) = find("Degraded").filter(|condition| condition["status"] == "True") {
+        return (message(degraded), false);
+    }
+    let Some(ready) = find("Ready") else { return ("new".to_owned(), false) };
+    (message(ready), ready["status"] == "True")
 }
 
 /// Where the view goes.
@@ -157,6 +179,16 @@ impl Screen {
             }
         } else {
             Self::Lines { shown: BTreeMap::new() }
+        }
+    }
+
+    /// The terminal has another size now: what is on it is no longer where it was.
+    fn begin_anew(&mut self) {
+        if let Self::Terminal { all, rows } = self {
+            // Nothing is lost when the terminal does not clear.
+            let _ = all.clear();
+            // A row that is only dropped would stay where it was.
+            rows.drain(..).for_each(|row| all.remove(&row));
         }
     }
 
