@@ -90,9 +90,9 @@ async fn watch(side: &Side, sizes: Sizes, figures: &mut Figures) -> Result<()> {
     }
     let cpu = side.cpu()?;
     let mut waited = Duration::ZERO;
-    for _ in 0..CHANGES {
+    for value in 0..CHANGES {
         let begin = Instant::now();
-        load::change(&side.client, 0, 1).await?;
+        load::change(&side.client, 0, value).await?;
         for _ in 0..sizes.watchers {
             told.recv().await.context("a watch ended")?;
         }
