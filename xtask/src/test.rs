@@ -21,7 +21,7 @@ pub(crate) struct Test {
 
 /// The test targets that run twice, on the embedded API and on the real kube-apiserver: the runtime, the cluster's
 /// controllers, the operators, the example. (The operators' objects are also compared side by side, in one test.)
-const ON_BOTH: [&str; 9] = [
+const ON_BOTH: [&str; 11] = [
     "runtime",
     "webhooks",
     "garbage",
@@ -31,6 +31,8 @@ const ON_BOTH: [&str; 9] = [
     "deletion",
     "fixed_fields",
     "silent_server",
+    "missing_secret",
+    "troubled",
 ];
 
 impl Test {

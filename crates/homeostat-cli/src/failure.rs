@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use homeostat_apiserver::store::StorageError;
 use miette::Diagnostic;
 
 /// A failure that ends the program with exit code 1.
@@ -56,7 +57,14 @@ pub(crate) enum Failure {
         "name a directory that you may write, or a new one, with --data DIR; \
          without --data everything is kept in memory"
     ))]
-    Data(#[source] homeostat_apiserver::store::StorageError),
+    Data(#[source] StorageError),
+
+    #[error("{} is the data directory of a cluster that is running", path.display())]
+    #[diagnostic(help(
+        "stop that cluster first (Ctrl-C where it runs), or name another directory with --data DIR; \
+         without --data everything is kept in memory"
+    ))]
+    DataInUse { path: PathBuf },
 
     #[error("the addresses of this directory's Services, {}, are in use", range.trim())]
     #[diagnostic(help("another cluster on this host has them: stop that one first"))]
@@ -67,4 +75,14 @@ pub(crate) enum Failure {
 
     #[error("the cluster did not stop cleanly")]
     Stop(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Failure {
+    /// Why a data directory is of no use.
+    pub(crate) fn data(error: StorageError) -> Self {
+        match error {
+            StorageError::InUse { path } => Self::DataInUse { path },
+            error => Self::Data(error),
+        }
+    }
 }

@@ -79,7 +79,7 @@ impl Up {
         let mut interrupted = interruption()?;
         let env = Env::system();
         let data = match &self.data {
-            Some(path) => Some(DataDirectory::open(path).map_err(Failure::Data)?),
+            Some(path) => Some(DataDirectory::open(path).map_err(Failure::data)?),
             None => None,
         };
         let (listener, port) = listen(self.port, data.as_ref()).await?;

@@ -5,6 +5,7 @@
 mod running;
 
 use jiff::{SignedDuration, Timestamp};
+use nix::sys::signal::Signal;
 use running::Up;
 
 fn at(name: &str, due: Timestamp, command: &str) -> String {
@@ -57,6 +58,28 @@ fn a_schedule_that_is_no_time_degrades_until_it_is_edited() {
     up.apply(&at("broken", now(), "echo mended"));
     up.wait_for("at/broken", ".status.phase", "DONE");
     assert_eq!(up.kubectl(&["logs", "broken-pod"]), "mended\n");
+}
+
+#[test]
+fn a_command_that_died_with_the_cluster_is_not_run_again() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let start = || Up::start(&["--with", "at", "--data", data.to_str().unwrap()]);
+    let up = start();
+    up.apply(&at("endless", now(), "exec sleep 86396"));
+    up.wait_for("pod/endless-pod", ".status.phase", "Running");
+    up.end(Signal::SIGKILL);
+    let up = start();
+    up.wait_for("at/endless", ".status.phase", "DONE");
+    up.wait_for("pod/endless-pod", ".status.phase", "Failed");
+    let restarts = up.value("pod/endless-pod", ".status.containerStatuses[0].restartCount");
+    assert_eq!(restarts, "0");
+    let events = running::eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "at/endless", "--types=Warning"]);
+        events.contains("Failed").then_some(events)
+    });
+    assert!(events.contains("exit code 137"), "{events}");
+    assert!(up.descendants().is_empty(), "nothing runs");
 }
 
 #[test]

@@ -2,33 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-use homeostat::Manager;
+mod operated;
+
 use homeostat::k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use homeostat::k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret, Service};
 use homeostat_testing::{World, on_world_with};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
+use operated::{is_ready, notes, operators};
 use operator_at::{At, Phase};
 use operator_database::Database;
 use operator_logical_database::LogicalDatabase;
 use operator_webapp::WebApp;
 use serde_json::json;
-
-fn operators(manager: Manager) -> Manager {
-    manager
-        .with_crd::<At>()
-        .with_crd::<WebApp>()
-        .with_crd::<Database>()
-        .with_crd::<LogicalDatabase>()
-        .with(operator_at::controller())
-        .with(operator_webapp::controller())
-        .with(operator_database::controller())
-        .with(operator_logical_database::controller())
-}
-
-fn is_ready(app: &WebApp) -> bool {
-    app.status.as_ref().is_some_and(|status| status.ready)
-}
 
 /// One object of each kind, all come to rest.
 async fn converged(world: &World) {
@@ -83,19 +69,6 @@ fn conditions_speak_of_the_generation_they_saw() {
         assert_eq!((status.available_replicas, status.observed_generation), (3, Some(2)));
         assert_eq!(status.conditions[0].observed_generation, Some(2));
     });
-}
-
-/// The notes of the Events about an object, by reason.
-async fn notes(world: &World, name: &str, reason: &str) -> Vec<String> {
-    let mut notes = Vec::new();
-    for event in world.list::<Event>("").await {
-        let is_it = event.involved_object.name.as_deref() == Some(name);
-        if is_it && event.reason.as_deref() == Some(reason) {
-            notes.extend(event.message);
-        }
-    }
-    notes.sort();
-    notes
 }
 
 #[test]
@@ -227,30 +200,5 @@ fn a_stateful_set_that_somebody_deletes_comes_back_to_its_data() {
         world.api::<Database>().delete("shop", &DeleteParams::background()).await.unwrap();
         world.until_gone::<PersistentVolumeClaim>("data-shop-0").await;
         world.until_gone::<StatefulSet>("shop").await;
-    });
-}
-
-#[test]
-fn an_image_that_cannot_be_had_is_said_at_once() {
-    on_world_with(operators, async |world| {
-        let site = json!({ "image": "absent", "replicas": 1, "port": 8080 });
-        world.create::<WebApp>(json!({ "metadata": { "name": "site" }, "spec": site })).await;
-        let degraded = |app: &WebApp| {
-            let conditions = app.status.iter().flat_map(|status| &status.conditions);
-            conditions.into_iter().any(|condition| {
-                condition.type_ == "Degraded"
-                    && condition.reason == "ErrImagePull"
-                    && condition.message.ends_with("there is no image absent")
-            })
-        };
-        let before = world.env.now();
-        world.until_one("site", "a word on the image", degraded).await;
-        let took = world.env.now().duration_since(before);
-        assert!(took.as_secs() < 60, "long before the rollout misses its deadline: {took}");
-        world
-            .patch::<WebApp>("site", json!({ "spec": { "image": "homeostat.dev/hello:1" } }))
-            .await;
-        let well = |app: &WebApp| is_ready(app) && !degraded(app);
-        world.until_one("site", "health", well).await;
     });
 }

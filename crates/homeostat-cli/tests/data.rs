@@ -61,6 +61,10 @@ fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_keys_and_port() {
     let up = start();
     assert_eq!(state(&up), before);
     eventually("the Pod runs again, with what it wrote before", || (lines(&up) == 2).then_some(()));
+    let container = ".status.containerStatuses[0]";
+    up.wait_for("pod/writer", &format!("{container}.restartCount"), "1");
+    let last = up.value("pod/writer", &format!("{container}.lastState.terminated.exitCode"));
+    assert_eq!(last, "137", "it ended with the agent");
 }
 
 fn refused(data: &std::path::Path) -> String {
@@ -88,7 +92,9 @@ fn a_directory_that_is_in_use_or_damaged_is_refused_with_advice() {
     let data = place.path().join("data");
     let up = Up::start(&["--data", data.to_str().unwrap()]);
     let words = refused(&data);
-    assert!(words.contains("in use by another process") && words.contains("stop"), "{words}");
+    assert!(words.contains("data directory of a cluster that is running"), "{words}");
+    assert!(words.contains("stop that cluster first"), "{words}");
+    assert!(words.contains("another directory with --data DIR"), "{words}");
     assert_eq!(up.end(Signal::SIGTERM), Some(0));
     let log = fs::read_dir(data.join("store")).unwrap().flatten();
     let log = log.map(|entry| entry.path()).find(|path| path.to_string_lossy().contains("log-"));

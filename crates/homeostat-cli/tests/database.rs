@@ -4,10 +4,17 @@
 
 mod running;
 
+use homeostat_cluster::node::image::postgresql_versions;
 use running::{Up, eventually, psql};
 
-const DATABASE: &str = "apiVersion: homeostat.dev/v1alpha1\nkind: Database\nmetadata: {name: shop}\n\
-                        spec: {version: '15', storage: 1Gi, replicas: 1, databaseName: shop}\n";
+/// A Database of a version that this host has.
+fn database() -> String {
+    let version = postgresql_versions().pop().unwrap_or(15);
+    format!(
+        "apiVersion: homeostat.dev/v1alpha1\nkind: Database\nmetadata: {{name: shop}}\n\
+         spec: {{version: '{version}', storage: 1Gi, replicas: 1, databaseName: shop}}\n"
+    )
+}
 
 fn logical(policy: &str) -> String {
     format!(
@@ -21,7 +28,7 @@ fn with_database() -> (Up, String) {
 }
 
 fn with_database_in(up: Up) -> (Up, String) {
-    up.apply(DATABASE);
+    up.apply(&database());
     up.kubectl(&["wait", "database/shop", "--for=condition=Ready", "--timeout=120s"]);
     let uri = up.secret("shop-credentials", "uri");
     (up, uri)
@@ -41,6 +48,29 @@ fn a_database_takes_no_root() {
     assert_eq!(psql(&uri, "SELECT 1").as_deref(), Some("1"));
     let id = up.kubectl(&["exec", "shop-0", "--", "id", "-u"]);
     assert_ne!(id.trim(), "0", "PostgreSQL refuses to run as root");
+}
+
+#[test]
+fn a_version_that_the_host_does_not_have_is_refused_with_those_it_has() {
+    let up = Up::start(&["--with", "database"]);
+    up.apply(&database().replace("version: '", "version: '9"));
+    up.kubectl(&["wait", "database/shop", "--for=condition=Degraded", "--timeout=60s"]);
+    assert_eq!(up.value("database/shop", ".status.ready"), "false");
+    let condition = |type_: &str, field: &str| {
+        up.value("database/shop", &format!(r#".status.conditions[?(@.type=="{type_}")].{field}"#))
+    };
+    assert_eq!(condition("Ready", "status"), "False");
+    assert!(condition("Degraded", "reason").contains("ImagePull"));
+    let versions = postgresql_versions();
+    if let Some(version) = versions.first() {
+        let words = condition("Degraded", "message");
+        assert!(words.contains(&format!("has postgres:{version}")), "{words}");
+    }
+    let event = eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "database/shop", "--types=Warning"]);
+        events.contains("ImagePull").then_some(events)
+    });
+    assert!(event.contains("needs PostgreSQL"), "{event}");
 }
 
 #[test]
@@ -164,6 +194,22 @@ fn what_is_retained_goes_back_to_an_object_of_the_same_name_and_to_no_other() {
     });
     up.kubectl(&["delete", "logicaldatabase", "orders", "--timeout=60s"]);
     assert_eq!(psql(&back, "SELECT 1"), None, "now it is ours to remove");
+}
+
+#[test]
+fn a_logical_database_goes_on_once_the_role_in_its_way_is_gone() {
+    let (up, administrator) = with_database();
+    psql(&administrator, "CREATE ROLE clerk").unwrap();
+    up.apply(&logical("Delete"));
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Degraded", "--timeout=60s"]);
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready=False", "--timeout=60s"]);
+    eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "ldb/orders", "--types=Warning"]);
+        events.contains("was not made by this object").then_some(())
+    });
+    psql(&administrator, "DROP ROLE clerk").unwrap();
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready", "--timeout=60s"]);
+    assert_eq!(up.value("ldb/orders", r#".status.conditions[?(@.type=="Degraded")].status"#), "");
 }
 
 #[test]

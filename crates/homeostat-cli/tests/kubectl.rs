@@ -46,6 +46,20 @@ fn get_prints_every_form() {
             up.kubectl(&["get", "cm/settings", "-o", "go-template={{.data.color}}"]),
             "blue"
         );
+        assert_eq!(
+            up.kubectl(&["get", "cm/settings", "-o", "jsonpath-as-json={.data.color}"]),
+            "[\n    \"blue\"\n]\n"
+        );
+        for (form, text) in [
+            ("jsonpath-file", "{.data.color}"),
+            ("go-template-file", "{{.data.color}}"),
+            ("templatefile", "{{.data.color}}"),
+            ("custom-columns-file", "COLOR\n.data.color"),
+        ] {
+            let form = format!("{form}={}", up.file("form", text));
+            let printed = up.kubectl(&["get", "cm/settings", "-o", &form]);
+            assert_eq!(printed.trim().lines().last(), Some("blue"), "{form}");
+        }
         let columns =
             up.kubectl(&["get", "cm", "settings", "-o", "custom-columns=COLOR:.data.color"]);
         assert_eq!(columns, "COLOR\nblue\n");

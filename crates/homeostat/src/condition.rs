@@ -18,7 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The object does what its spec asks for.
+/// The object does what its spec asks for. The runtime says `False` after a terminal error, unless
+/// that reconcile said itself how ready the object is; it takes that back after the next success.
 pub const READY: &str = "Ready";
 
 /// The object cannot get there by itself; the runtime sets it after a terminal error and removes
@@ -104,6 +105,17 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     get(conditions, type_).is_some_and(|condition| condition.status == Status::True.as_str())
 }
 
+/// The condition of that type in `new`, if it is `True` there and was not in `old`: news worth an
+/// event.
+#[must_use]
+pub fn turned_true<'a>(
+    old: &[Condition],
+    new: &'a [Condition],
+    type_: &str,
+) -> Option<&'a Condition> {
+    get(new, type_).filter(|_| is_true(new, type_) && !is_true(old, type_))
+}
+
 /// Puts `condition` in the list in place of the one of its type, at the end if there is none.
 ///
 /// The time of transition becomes `now` when the status flips and stays as it was otherwise.
@@ -146,6 +158,14 @@ mod tests {
         assert!(set(&mut list, ready("Up", "2 of 2"), at(40)));
         assert_eq!(list[0].last_transition_time.0, at(40));
         assert!(is_true(&list, READY) && !is_true(&list, DEGRADED));
+    }
+
+    #[test]
+    fn only_what_was_not_so_before_is_news() {
+        let (none, broken) = (vec![], vec![degraded("Broken", "no")]);
+        assert_eq!(turned_true(&none, &broken, DEGRADED), broken.first());
+        assert_eq!(turned_true(&broken, &broken, DEGRADED), None);
+        assert_eq!(turned_true(&none, &[not_ready("Broken", "no")], READY), None);
     }
 
     #[test]

@@ -40,15 +40,16 @@ pub enum Error {
     #[error(transparent)]
     Transient(BoxError),
 
-    /// An object of that name exists and belongs to somebody else. Terminal.
-    #[error(
-        "{object} exists and is {owner}; rename or remove it, then edit this object (an annotation will do)"
-    )]
+    /// An object of that name exists and belongs to somebody else. Terminal; an object of the API
+    /// is followed, so the key runs again when that one changes or goes.
+    #[error("{object} exists and is {owner}; {remedy}")]
     NotOurs {
         /// The object in the way: `Pod default/example-pod`.
         object: String,
         /// Who has it: `controlled by Job other (uid ...)`, or `not owned by anyone`.
         owner: String,
+        /// What to do about it.
+        remedy: &'static str,
     },
 
     /// An object could not be read as the type it was asked for. Terminal.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use homeostat::k8s_openapi::api::apps::v1::StatefulSet;
 use homeostat::k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret, Service};
 use homeostat::pod::Trouble;
-use homeostat::{Context, Error, Outcome, Result, condition, labels, pod};
+use homeostat::{Context, Error, EventType, Outcome, Result, condition, labels, pod};
 use kube::ResourceExt;
 
-use crate::made::Made;
+use crate::made::{Made, Refused};
 use crate::{Database, DatabaseStatus, children, credentials};
 
 /// The Service has no address yet.
@@ -20,26 +20,40 @@ struct NoAddress(String);
 /// the claims that the StatefulSet makes.
 ///
 /// # Errors
-/// A stranger's object of the same name and a spec that the data does not allow wait for a change
-/// (the latter with everything else in place); all else is retried.
+/// A stranger's object of the same name waits until that goes or is given up, a spec that the data
+/// does not allow waits for an edit (with everything else in place); all else is retried.
 pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Result<Outcome> {
     if database.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
-    let selector = labels::to_selector(&children::selector(&database));
+    let kept = keep(&database, &ctx).await;
+    if let Err(error) = &kept
+        && error.is_terminal()
+    {
+        // Whatever was ready before is not what is asked for now.
+        let conditions = vec![condition::not_ready(error.reason(), error.chain())];
+        let before = database.status.clone().unwrap_or_default();
+        ctx.status(DatabaseStatus { ready: false, conditions, ..before }).await?;
+    }
+    kept?.map_or(Ok(Outcome::Done), |refused| Err(Error::terminal(refused)))
+}
+
+/// Says what of the spec could not be carried out.
+async fn keep(database: &Database, ctx: &Context<Database>) -> Result<Option<Refused>> {
+    let selector = labels::to_selector(&children::selector(database));
     let mut claims = ctx.list_labelled::<PersistentVolumeClaim>(&selector).await?;
     claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
     let present = ctx.get::<StatefulSet>(&database.name_any()).await?;
     let made = Made::read(present.as_deref(), &claims);
     let (spec, refused) = made.settle(database.spec.clone());
-    let database = Database { spec, ..(*database).clone() };
+    let database = Database { spec, ..database.clone() };
     for claim in &claims {
         ctx.apply(children::owned_claim(&database, claim.name_any())).await?;
     }
 
     let service = ctx.apply(children::service(&database)).await?;
     let host = address(&service.object)?;
-    let password = password(&database, &ctx).await?;
+    let password = password(&database, ctx).await?;
     let administrator = credentials::administrator(&database.spec, &host, &password);
     let secret = ctx.apply(children::secret(&database, &administrator)).await?;
     let stateful_set = ctx.apply(children::stateful_set(&database, &password)).await?;
@@ -49,8 +63,12 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
     let pods = ctx.list_labelled::<Pod>(&selector).await?;
     let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
     let status = status(&database, &stateful_set.object, stuck);
+    let before = database.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    if let Some(news) = condition::turned_true(before, &status.conditions, condition::DEGRADED) {
+        ctx.event(EventType::Warning, &news.reason, &news.message);
+    }
     ctx.status(DatabaseStatus { endpoint: Some(administrator.endpoint()), ..status }).await?;
-    refused.map_or(Ok(Outcome::Done), |refused| Err(Error::terminal(refused)))
+    Ok(refused)
 }
 
 fn address(service: &Service) -> Result<String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::core::v1::Secret;
-use homeostat::{Context, Error, Outcome, Result, condition};
+use homeostat::{Change, Context, Error, Outcome, Result, condition};
 use operator_credentials::Credentials;
 
 use crate::mark::Marks;
@@ -34,28 +34,52 @@ pub(crate) async fn reconcile(
 
     let Some(server_secret) = server_secret else {
         let message = format!("Secret {} does not exist yet", object.spec.server_secret);
-        ctx.status(status(object, None, false, "WaitingForServer", &message)).await?;
+        let waiting = status(object, None, false, "WaitingForServer", &message);
+        if ctx.status(waiting).await? == Change::Changed {
+            ctx.event(EventType::Warning, "WaitingForServer", message);
+        }
+        // It is followed: its coming runs this again.
         return Ok(Outcome::Done);
     };
     match keep(object, ctx, &server_secret).await {
         Ok(()) => Ok(Outcome::RequeueAfter(CHECK_EVERY)),
-        Err(error) => {
-            // What the server refuses makes the last good status untrue; a conflict does not.
-            if let Error::Terminal(_) | Error::Transient(_) = error {
-                let reason = match &error {
-                    Error::Terminal(_) => "NotPossible",
-                    Error::Transient(cause) if refuses_login(cause.as_ref()) => "LoginRefused",
-                    _ => "ServerUnavailable",
-                };
-                ctx.status(status(object, None, false, reason, &error.chain())).await?;
-            }
-            Err(error)
-        }
+        Err(error) => refused(object, ctx, error).await,
     }
 }
 
-fn refuses_login(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    cause.downcast_ref::<ServerError>().is_some_and(ServerError::asks_for_repair)
+/// Says what keeps the object from being ready. What the server or the API refuses makes the last
+/// good status untrue; a conflict does not.
+async fn refused(
+    object: &LogicalDatabase,
+    ctx: &Context<LogicalDatabase>,
+    error: Error,
+) -> Result<Outcome> {
+    let message = error.chain();
+    let reason = match &error {
+        Error::Terminal(_) => "NotPossible",
+        Error::Transient(cause) => match cause.downcast_ref::<ServerError>() {
+            Some(ServerError::Stranger { .. }) => "NotPossible",
+            Some(refusal) if refusal.asks_for_repair() => "LoginRefused",
+            _ => "ServerUnavailable",
+        },
+        _ if error.is_terminal() => error.reason(),
+        _ => return Err(error),
+    };
+    let mut status = status(object, None, false, reason, &message);
+    let in_the_way = matches!(&error, Error::Transient(_)) && reason == "NotPossible";
+    if !in_the_way {
+        ctx.status(status).await?;
+        return Err(error);
+    }
+    // The server sends no word when a stranger's database or role goes: it is looked at as often as
+    // what is in place.
+    status.conditions.push(condition::degraded(reason, &message));
+    let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    if condition::turned_true(before, &status.conditions, condition::DEGRADED).is_some() {
+        ctx.event(EventType::Warning, reason, message);
+    }
+    ctx.status(status).await?;
+    Ok(Outcome::RequeueAfter(CHECK_EVERY))
 }
 
 /// Makes sure that role, database and Secret are in place, and says so.

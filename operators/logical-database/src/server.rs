@@ -33,7 +33,7 @@ pub(crate) enum ServerError {
     Slow { action: &'static str },
     #[error(
         "{what} {name:?} exists in the server and was not made by this object; make an object that names another, \
-         or remove it there and edit this object (an annotation will do)"
+         or remove it there and this object goes on by itself"
     )]
     Stranger { what: &'static str, name: String },
 }
@@ -60,11 +60,11 @@ impl ServerError {
     }
 }
 
-/// A name taken by a stranger waits for an edit; everything else may pass.
+/// A Secret that says too little waits for an edit; everything else may pass.
 impl From<ServerError> for homeostat::Error {
     fn from(error: ServerError) -> Self {
         match error {
-            ServerError::Stranger { .. } | ServerError::Credentials(_) => Self::terminal(error),
+            ServerError::Credentials(_) => Self::terminal(error),
             _ => Self::transient(error),
         }
     }

@@ -5,28 +5,46 @@ use std::sync::Arc;
 use homeostat::k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
 use homeostat::k8s_openapi::api::core::v1::Pod;
 use homeostat::pod::Trouble;
-use homeostat::{Context, Outcome, Result, condition, labels, pod};
+use homeostat::{Context, EventType, Outcome, Result, condition, labels, pod};
 
 use crate::{WebApp, WebAppStatus, children};
 
 /// Applies the two children and reports what answers.
 ///
 /// # Errors
-/// A stranger's Deployment or Service of the same name waits for a change; all else is retried.
+/// A stranger's Deployment or Service of the same name waits until it goes or is given up; all else
+/// is retried.
 pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome> {
     if app.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
-    let deployment = ctx.apply(children::deployment(&app)).await?;
-    let service = ctx.apply(children::service(&app)).await?;
+    let kept = keep(&app, &ctx).await;
+    if let Err(error) = &kept
+        && error.is_terminal()
+    {
+        // Whatever was ready before is not what is asked for now.
+        let conditions = vec![condition::not_ready(error.reason(), error.chain())];
+        let before = app.status.clone().unwrap_or_default();
+        ctx.status(WebAppStatus { ready: false, conditions, ..before }).await?;
+    }
+    kept.map(|()| Outcome::Done)
+}
+
+async fn keep(app: &WebApp, ctx: &Context<WebApp>) -> Result<()> {
+    let deployment = ctx.apply(children::deployment(app)).await?;
+    let service = ctx.apply(children::service(app)).await?;
     ctx.announce(&deployment);
     ctx.announce(&service);
-    let selector = labels::to_selector(&children::selector(&app));
+    let selector = labels::to_selector(&children::selector(app));
     let pods = ctx.list_labelled::<Pod>(&selector).await?;
     let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
-    let status = status(&app, &deployment.object, stuck);
+    let status = status(app, &deployment.object, stuck);
+    let before = app.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    if let Some(news) = condition::turned_true(before, &status.conditions, condition::DEGRADED) {
+        ctx.event(EventType::Warning, &news.reason, &news.message);
+    }
     ctx.status(WebAppStatus { selector: Some(selector), ..status }).await?;
-    Ok(Outcome::Done)
+    Ok(())
 }
 
 /// What the Deployment's status means for the WebApp.

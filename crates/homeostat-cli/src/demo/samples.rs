@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use homeostat::Env;
+use homeostat_cluster::node::image::postgresql_versions;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, Resource};
 use operator_at::{At, AtSpec};
@@ -66,10 +67,12 @@ fn webapp() -> WebApp {
 }
 
 fn database() -> Database {
+    // One that this host has.
+    let version = postgresql_versions().pop().unwrap_or(15);
     Database::new(
         "shop",
         DatabaseSpec {
-            version: "15".to_owned(),
+            version: version.to_string(),
             storage: "1Gi".to_owned(),
             replicas: 1,
             database_name: "shop".to_owned(),

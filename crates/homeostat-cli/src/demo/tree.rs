@@ -1,7 +1,9 @@
 //! Owners and what they own, as text. Pure: facts in, lines out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+
+/// A longer name moves no state away from the others.
+const WIDEST: usize = 60;
 
 /// What the tree knows of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +30,16 @@ pub(crate) fn lines(facts: &[Fact]) -> Vec<String> {
     for siblings in children.values_mut() {
         siblings.sort_by(|a, b| a.title.cmp(&b.title));
     }
-    let mut lines = Vec::new();
-    branch(&children, None, "", &mut lines);
-    lines
+    let mut rows = Vec::new();
+    branch(&children, None, "", &mut rows);
+    // As wide as the names need: states stand near them.
+    let widths = rows.iter().map(|(name, _)| name.chars().count());
+    let width = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let line = |(name, fact): &(String, &Fact)| {
+        let mark = if fact.well { '●' } else { '○' };
+        format!("{name:width$}  {mark} {}", fact.state)
+    };
+    rows.iter().map(line).collect()
 }
 
 /// No more than `room` lines, of which the last says how many are missing.
@@ -43,11 +52,12 @@ pub(crate) fn cut(mut lines: Vec<String>, room: usize) -> Vec<String> {
     lines
 }
 
-fn branch(
-    children: &BTreeMap<Option<&str>, Vec<&Fact>>,
+/// Names with what joins them to their owner, in the order of the tree.
+fn branch<'a>(
+    children: &BTreeMap<Option<&str>, Vec<&'a Fact>>,
     owner: Option<&str>,
     indent: &str,
-    lines: &mut Vec<String>,
+    rows: &mut Vec<(String, &'a Fact)>,
 ) {
     let siblings = children.get(&owner).map(Vec::as_slice).unwrap_or_default();
     for (index, fact) in siblings.iter().enumerate() {
@@ -57,17 +67,8 @@ fn branch(
             Some(_) if last => ("└─ ", "   "),
             Some(_) => ("├─ ", "│  "),
         };
-        let mut line = format!("{indent}{joint}{}", fact.title);
-        let width = line.chars().count();
-        let mark = if fact.well { '●' } else { '○' };
-        let _ = write!(
-            line,
-            "{}{mark} {}",
-            " ".repeat(52_usize.saturating_sub(width).max(1)),
-            fact.state
-        );
-        lines.push(line);
-        branch(children, Some(&fact.uid), &format!("{indent}{below}"), lines);
+        rows.push((format!("{indent}{joint}{}", fact.title), *fact));
+        branch(children, Some(&fact.uid), &format!("{indent}{below}"), rows);
     }
 }
 
@@ -98,6 +99,15 @@ mod tests {
             .map(|line| line.split('●').next().unwrap_or_default().trim_end().to_owned())
             .collect();
         assert_eq!(titles, ["WebApp w", "├─ ReplicaSet r", "│  └─ Pod b", "└─ Service s"]);
+    }
+
+    #[test]
+    fn states_stand_in_one_column_as_near_as_the_names_allow() {
+        let endless = "x".repeat(WIDEST + 1);
+        let facts = [fact("WebApp w", "1", None), fact("Pod p", "2", Some("1"))];
+        assert_eq!(lines(&facts), ["WebApp w  ● Ready", "└─ Pod p  ● Ready"]);
+        let facts = [fact("Pod p", "2", None), fact(&endless, "1", None)];
+        assert_eq!(lines(&facts), ["Pod p  ● Ready".to_owned(), format!("{endless}  ● Ready")]);
     }
 
     #[test]

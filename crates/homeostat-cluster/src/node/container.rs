@@ -85,9 +85,6 @@ pub(super) async fn start(
         let target = spec.termination_message_path.as_deref().unwrap_or(TERMINATION_MESSAGE);
         mounts.push(Mount { source, target: target.into(), read_only: false });
     }
-    if let Some(words) = &image.notice {
-        host.note(pod, &Notice { warning: true, reason: "OtherVersion", message: words.clone() });
-    }
     let (user, group) = identity(pod, spec);
     let rootless = image.rootless_user.filter(|_| tier == Tier::User);
     let sandbox = Spec {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::memory::LastApply;
 use super::write::nameless;
-use super::{Applied, Change, Context, owner, request};
+use super::{Applied, Change, Context, claim, owner, request};
 use crate::cache::share;
 use crate::error::Result;
 use crate::journal::ReadFrom;
@@ -25,11 +25,15 @@ impl<K: AnyObject> Context<K> {
     /// Server-side apply of a child: owner reference and namespace set, fields of other managers
     /// taken over by force, no write when nothing would change.
     ///
-    /// An object of that name without a controller is adopted.
+    /// An object of that name that nobody controls is adopted: it becomes the primary's child and
+    /// goes with it, and an event `Adopted` on the primary names it. That is what
+    /// `SetControllerReference` and an update do in Go. A reconcile that must not adopt uses
+    /// [`Self::create`], which refuses what it did not make, or looks first with [`Self::get`].
     ///
     /// # Errors
-    /// [`crate::Error::NotOurs`] when somebody else controls it, [`crate::Error::InvalidOwner`],
-    /// or what the API says.
+    /// [`crate::Error::NotOurs`] when somebody else controls it: it is left alone and followed, so
+    /// the reconcile runs again when it goes or its controller gives it up.
+    /// [`crate::Error::InvalidOwner`], or what the API says.
     pub async fn apply<T: AnyObject>(&self, mut desired: T) -> Result<Applied<T>> {
         let (kind, primary) = (self.kind_of(&desired)?, self.primary());
         if desired.meta().name.is_none() {
@@ -44,8 +48,7 @@ impl<K: AnyObject> Context<K> {
         let last = self.memory(|applied| applied.get(&place).cloned());
         let found = self.child::<T>(&kind, &key).await?;
         if let Some(found) = &found {
-            let owner = (self.kind(), primary.meta());
-            owner::check(owner, &kind, found.object.meta(), true)?;
+            self.claim::<T>((&kind, &key), found.object.meta(), true).await?;
             if let Some(last) = &last
                 && last.desired == desired_digest
                 && last.result == found.digest
@@ -73,6 +76,9 @@ impl<K: AnyObject> Context<K> {
         } else {
             Change::Changed
         };
+        if found.as_ref().is_some_and(|child| claim::is_orphan(child.object.meta())) {
+            self.tell_adoption(&kind, &key);
+        }
         let before = found.as_ref().map(|child| &*child.body);
         self.note_change("apply", (&kind, &key), change, before, &answer.body);
         self.expect_version(&kind, &key, object.meta());

@@ -76,6 +76,7 @@ impl<K: AnyObject> Context<K> {
             (Some(found), Existing::Refuse) => Err(Error::NotOurs {
                 object: format!("{name} {}", thing.id(&found)),
                 owner: "not on record here".to_owned(),
+                remedy: "rename or remove it, then edit this object (an annotation will do)",
             }),
         }
     }

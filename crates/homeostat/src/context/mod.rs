@@ -7,6 +7,7 @@
 mod announce;
 mod apply;
 mod barrier;
+mod claim;
 mod external;
 mod finalizer;
 mod follow;
@@ -22,7 +23,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -168,6 +169,8 @@ struct Run<K> {
     notes: Mutex<Notes>,
     /// What this reconcile followed so far.
     followed: Mutex<BTreeSet<follow::Place>>,
+    /// Whether this reconcile itself said how ready the primary is.
+    said_ready: AtomicBool,
 }
 
 impl<K: AnyObject> Context<K> {
@@ -178,7 +181,8 @@ impl<K: AnyObject> Context<K> {
         primary: Arc<K>,
     ) -> Self {
         let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
-        Self { run: Arc::new(Run { shared, key, triggers, primary, notes, followed }) }
+        let said_ready = AtomicBool::new(false);
+        Self { run: Arc::new(Run { shared, key, triggers, primary, notes, followed, said_ready }) }
     }
 
     /// The time of day.

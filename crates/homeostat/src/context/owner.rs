@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::Kind;
 
+/// The object in the way is followed, so nothing else has to be done.
+const REMEDY: &str = "rename or remove it, and this object goes on by itself";
+
 /// Makes `child` live where the owner may have it and names the owner as its controller.
 pub(super) fn adopt(
     (owner_kind, owner_meta): (&Kind, &ObjectMeta),
@@ -83,7 +86,11 @@ pub(super) fn check(
         if orphan_is_ours {
             return Ok(());
         }
-        return Err(Error::NotOurs { object: object(), owner: "not owned by anyone".to_owned() });
+        return Err(Error::NotOurs {
+            object: object(),
+            owner: "not owned by anyone".to_owned(),
+            remedy: REMEDY,
+        });
     };
     if Some(&controller.uid) == meta.uid.as_ref() {
         return Ok(());
@@ -99,6 +106,7 @@ pub(super) fn check(
     Err(Error::NotOurs {
         object: object(),
         owner: format!("controlled by {kind} {name} (uid {uid})"),
+        remedy: REMEDY,
     })
 }
 

@@ -3,22 +3,25 @@
 //! `compose` is pure: the object, the wish and the time give a merge patch or nothing. The patch
 //! carries the resourceVersion it was computed from, so a status never overwrites a newer one.
 
+use std::sync::atomic::Ordering;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{Change, Context};
-use crate::condition::DEGRADED;
+use crate::condition::{DEGRADED, READY};
 use crate::error::{Error, REASONS, Result};
 use crate::kind::{AnyObject, Kind};
 
 /// What the runtime itself says about the primary after a reconcile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mark<'a> {
-    /// A terminal error: `Degraded` is `True`.
+    /// A terminal error: `Degraded` is `True`, and `Ready` is `False` unless the reconcile itself
+    /// said how ready the primary is.
     Degraded { reason: &'a str, message: &'a str },
-    /// It went well: a `Degraded` that the runtime set goes away.
+    /// It went well: what the runtime said after a terminal error goes away.
     Well,
 }
 
@@ -36,6 +39,10 @@ impl<K: AnyObject> Context<K> {
         let Value::Object(wish) = wish else {
             return Err(Error::terminal("a status must be an object"));
         };
+        let conditions = wish.get("conditions").and_then(Value::as_array);
+        if conditions.into_iter().flatten().any(|condition| is_of(condition, READY)) {
+            self.run.said_ready.store(true, Ordering::Relaxed);
+        }
         let primary = self.primary();
         let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
@@ -46,9 +53,7 @@ impl<K: AnyObject> Context<K> {
     /// Marks the primary, if its status has conditions and this is news. Returns the
     /// resourceVersion that the write gave.
     pub(crate) async fn mark(&self, mark: Mark<'_>) -> Result<Option<String>> {
-        let Some(patch) = marked((self.kind(), &*self.primary()), mark, self.now())? else {
-            return Ok(None);
-        };
+        let Some(patch) = self.marked(mark)? else { return Ok(None) };
         let patched = self
             .patch_part::<K>(Some("status"), "status", (self.kind(), self.key()), &patch)
             .await?;
@@ -57,7 +62,12 @@ impl<K: AnyObject> Context<K> {
 
     /// Whether [`Self::mark`] would write.
     pub(crate) fn needs_mark(&self, mark: Mark<'_>) -> bool {
-        marked((self.kind(), &*self.primary()), mark, self.now()).is_ok_and(|patch| patch.is_some())
+        self.marked(mark).is_ok_and(|patch| patch.is_some())
+    }
+
+    fn marked(&self, mark: Mark<'_>) -> Result<Option<Value>> {
+        let said_ready = self.run.said_ready.load(Ordering::Relaxed);
+        marked((self.kind(), &*self.primary()), mark, said_ready, self.now())
     }
 }
 
@@ -65,8 +75,8 @@ impl<K: AnyObject> Context<K> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stamp {
     Everything,
-    /// The status as a whole and only the condition of that type.
-    Only(&'static str),
+    /// The status as a whole and only the conditions of those types.
+    Only(&'static [&'static str]),
 }
 
 /// The merge patch that makes the status of `primary` say `wish`; `None` when it does already.
@@ -103,8 +113,8 @@ fn compose<K: AnyObject>(
             let time = kept.and_then(|old| old.get("lastTransitionTime")).cloned();
             let time = time.unwrap_or_else(|| json!(Time(whole_seconds(now))));
             condition.insert("lastTransitionTime".to_owned(), time);
-            let current =
-                stamp == Stamp::Everything || matches!(stamp, Stamp::Only(only) if type_ == only);
+            let current = stamp == Stamp::Everything
+                || matches!(stamp, Stamp::Only(only) if only.iter().any(|only| type_ == *only));
             if let Some(generation) = primary.meta().generation.filter(|_| current)
                 && has_field(condition, before)
             {
@@ -112,11 +122,12 @@ fn compose<K: AnyObject>(
             }
         }
         // What the runtime says stays until the runtime takes it back.
-        let mentioned = conditions.iter().any(is_degraded);
-        let ours = |condition: &&Value| is_degraded(condition) && is_runtimes(condition);
-        if stamp == Stamp::Everything && !mentioned {
-            conditions.extend(old_conditions.iter().find(ours).cloned());
-        }
+        let kept = old_conditions.into_iter().filter(|old| {
+            let mentioned = conditions.iter().any(|new| new.get("type") == old.get("type"));
+            stamp == Stamp::Everything && !mentioned && is_runtimes(old)
+        });
+        let kept: Vec<Value> = kept.collect();
+        conditions.extend(kept);
     }
 
     // Through the type and back: fields it does not have (such as `observedGeneration`) fall out.
@@ -141,6 +152,7 @@ fn compose<K: AnyObject>(
 fn marked<K: AnyObject>(
     (kind, primary): (&Kind, &K),
     mark: Mark<'_>,
+    said_ready: bool,
     now: Timestamp,
 ) -> Result<Option<Value>> {
     let object = serde_json::to_value(primary).map_err(Error::terminal)?;
@@ -152,23 +164,30 @@ fn marked<K: AnyObject>(
         return Ok(None); // No type says whether the kind has conditions.
     }
     let mut list = conditions(&Value::Object(status.clone()));
-    let at = list.iter().position(is_degraded);
+    let ours: &'static [&'static str] = if said_ready { &[DEGRADED] } else { &[READY, DEGRADED] };
     match mark {
-        Mark::Well => match at {
-            Some(at) if is_runtimes(&list[at]) => drop(list.remove(at)),
-            _ => return Ok(None),
-        },
+        Mark::Well => {
+            let before = list.len();
+            let taken_back = |one: &Value| is_runtimes(one) && ours.iter().any(|of| is_of(one, of));
+            list.retain(|one| !taken_back(one));
+            if list.len() == before {
+                return Ok(None);
+            }
+        }
         Mark::Degraded { reason, message } => {
-            let condition =
-                json!({ "type": DEGRADED, "status": "True", "reason": reason, "message": message });
-            match at {
-                Some(at) => list[at] = condition,
-                None => list.push(condition),
+            for type_ in ours {
+                let so = if *type_ == DEGRADED { "True" } else { "False" };
+                let condition =
+                    json!({ "type": type_, "status": so, "reason": reason, "message": message });
+                match list.iter().position(|one| is_of(one, type_)) {
+                    Some(at) => list[at] = condition,
+                    None => list.push(condition),
+                }
             }
         }
     }
     status.insert("conditions".to_owned(), Value::Array(list));
-    let patch = compose((kind, primary), status, Stamp::Only(DEGRADED), now)?;
+    let patch = compose((kind, primary), status, Stamp::Only(ours), now)?;
     // A type without conditions drops them on the way; what is left is not worth a write.
     Ok(patch.filter(|patch| patch["status"].get("conditions").is_some()))
 }
@@ -177,13 +196,16 @@ fn conditions(status: &Value) -> Vec<Value> {
     status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-fn is_degraded(condition: &Value) -> bool {
-    condition.get("type").is_some_and(|type_| type_ == DEGRADED)
+fn is_of(condition: &Value, type_: &str) -> bool {
+    condition.get("type").is_some_and(|said| said == type_)
 }
 
+/// Whether the runtime said so after a terminal error.
 fn is_runtimes(condition: &Value) -> bool {
-    let reason = condition.get("reason").and_then(Value::as_str);
-    reason.is_some_and(|reason| REASONS.contains(&reason))
+    let says = |field: &str, what: &str| condition.get(field).is_some_and(|said| said == what);
+    let bad = (says("type", DEGRADED) && says("status", "True"))
+        || (says("type", READY) && says("status", "False"));
+    bad && REASONS.iter().any(|reason| says("reason", reason))
 }
 
 /// The API keeps no fractions of a second.

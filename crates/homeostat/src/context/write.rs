@@ -16,8 +16,10 @@ use crate::kind::{AnyObject, Kind, Object};
 
 impl<K: AnyObject> Context<K> {
     /// Creates a child once: exists already and is ours → that one; a stranger's →
-    /// [`crate::Error::NotOurs`]. The owner reference and the namespace are set. A child that has
-    /// a `generateName` and no name is a new one every time.
+    /// [`crate::Error::NotOurs`], also when nobody controls it. The owner reference and the
+    /// namespace are set. A child that has a `generateName` and no name is a new one every time.
+    ///
+    /// What is in the way is followed: the reconcile runs again when it goes or changes.
     ///
     /// # Errors
     /// [`Error::InvalidOwner`], [`Error::NotOurs`], or what the API says.
@@ -28,7 +30,7 @@ impl<K: AnyObject> Context<K> {
         let named = desired.meta().name.is_some();
         let mut key = Key::of(&desired);
         if named && let Some(found) = self.get_cached::<T>(&kind, &key).await? {
-            owner::check(owner, &kind, found.meta(), false)?;
+            self.claim::<T>((&kind, &key), found.meta(), false).await?;
             return Ok(found);
         }
         let body =
@@ -42,7 +44,7 @@ impl<K: AnyObject> Context<K> {
                 let Some(found) = self.get_live_of::<T>(&kind, &key).await? else {
                     return Err(error);
                 };
-                owner::check(owner, &kind, found.meta(), false)?;
+                self.claim::<T>((&kind, &key), found.meta(), false).await?;
                 self.expect_version(&kind, &key, found.meta());
                 return Ok(found);
             }

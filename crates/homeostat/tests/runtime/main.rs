@@ -27,5 +27,6 @@ mod sets;
 mod sources;
 mod spans;
 mod status;
+mod strangers;
 mod trouble;
 mod wakeups;

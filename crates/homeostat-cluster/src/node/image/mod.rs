@@ -8,6 +8,8 @@ mod postgres;
 
 use nix::unistd::User;
 
+pub use postgres::versions as postgresql_versions;
+
 /// What an image stands for: the defaults that a container's own fields override.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Image {
@@ -25,8 +27,6 @@ pub struct Image {
     pub stop_signal: StopSignal,
     /// The user to run as when the agent is not root; root runs the entrypoint as root.
     pub rootless_user: Option<u32>,
-    /// A sentence for an event, when what runs is not quite what was asked for.
-    pub notice: Option<String>,
 }
 
 /// How a program is asked to stop.

@@ -18,18 +18,8 @@ const DATA: &str = "/var/lib/postgresql/data";
 const SOCKETS: &str = "/var/run/postgresql";
 
 pub(super) fn image(tag: &str) -> std::result::Result<Image, Missing> {
-    let asked = tag.split(['.', '-']).next().and_then(|major| major.parse::<u32>().ok());
-    let Some((major, bin)) = installed(asked) else {
-        return Err(Missing(
-            "image \"postgres\" needs PostgreSQL on the host, and none was found; install it \
-             (Debian and Ubuntu: apt-get install postgresql) and the Pod will start"
-                .into(),
-        ));
-    };
+    let (major, bin) = choose(tag, installed()).map_err(Missing)?;
     let bin = bin.display().to_string();
-    let notice = asked.filter(|asked| *asked != major).map(|asked| {
-        format!("PostgreSQL {asked} is not installed on this host; running version {major} instead")
-    });
     Ok(Image {
         entrypoint: this_binary(&["postgres", &bin]),
         env: vec![("PGDATA".into(), DATA.into()), ("PG_MAJOR".into(), major.to_string())],
@@ -37,37 +27,68 @@ pub(super) fn image(tag: &str) -> std::result::Result<Image, Missing> {
         stop_signal: StopSignal::Interrupt,
         // One that the host knows: `initdb` looks its user up.
         rootless_user: host_user("postgres").map(|user| user.uid.as_raw()),
-        notice,
         ..Image::default()
     })
 }
 
-/// The asked major version, or else the newest, and where its programs are.
-fn installed(asked: Option<u32>) -> Option<(u32, PathBuf)> {
-    let mut found: Vec<(u32, PathBuf)> =
-        ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/usr"]
-            .iter()
-            .filter_map(|place| fs::read_dir(place).ok())
-            .flatten()
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let major = name.strip_prefix("pgsql-").unwrap_or(&name).parse().ok()?;
-                let bin = entry.path().join("bin");
-                bin.join("initdb").exists().then_some((major, bin))
-            })
-            .collect();
+/// A major version and where its programs are.
+type Version = (u32, PathBuf);
+
+/// The version that a tag asks for, or the newest where it names none; else what to do. Another
+/// major version is no substitute: it cannot read the same data.
+fn choose(tag: &str, mut found: Vec<Version>) -> std::result::Result<Version, String> {
+    let asked = tag.split(['.', '-']).next().and_then(|major| major.parse::<u32>().ok());
+    let at = match asked {
+        Some(asked) => found.iter().position(|(major, _)| *major == asked),
+        None => found.len().checked_sub(1),
+    };
+    if let Some(at) = at {
+        return Ok(found.swap_remove(at));
+    }
+    if found.is_empty() {
+        return Err(
+            "image \"postgres\" needs PostgreSQL on the host, and none was found; install \
+                    it (Debian and Ubuntu: apt-get install postgresql) and the Pod will start"
+                .into(),
+        );
+    }
+    let there: Vec<String> = found.iter().map(|(major, _)| format!("postgres:{major}")).collect();
+    Err(format!(
+        "image \"postgres:{tag}\" needs PostgreSQL {} on the host, which has {} only; use that, or \
+         install the other version and the Pod will start",
+        asked.unwrap_or_default(),
+        there.join(", ")
+    ))
+}
+
+/// The major versions of PostgreSQL on this host that `postgres:N` can run, the newest last.
+#[must_use]
+pub fn versions() -> Vec<u32> {
+    installed().into_iter().map(|(major, _)| major).collect()
+}
+
+fn installed() -> Vec<Version> {
+    let mut found: Vec<Version> = ["/usr/lib/postgresql", "/usr/local/lib/postgresql", "/usr"]
+        .iter()
+        .filter_map(|place| fs::read_dir(place).ok())
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let major = name.strip_prefix("pgsql-").unwrap_or(&name).parse().ok()?;
+            let bin = entry.path().join("bin");
+            bin.join("initdb").exists().then_some((major, bin))
+        })
+        .collect();
+    if found.is_empty() {
+        found.extend(from_path());
+    }
     found.sort();
     found
-        .iter()
-        .find(|(major, _)| Some(*major) == asked)
-        .or_else(|| found.last())
-        .cloned()
-        .or_else(from_path)
 }
 
 /// PostgreSQL in `PATH`, where a distribution does not keep versions apart.
-fn from_path() -> Option<(u32, PathBuf)> {
+fn from_path() -> Option<Version> {
     let path = std::env::var_os("PATH")?;
     let bin = std::env::split_paths(&path)
         .find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())?;
@@ -216,5 +237,27 @@ fn feed(command: &mut Command, input: &str) -> Result<()> {
         Ok(())
     } else {
         Err(Error::other(format!("{} failed: {status}", command.get_program().display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(tag: &str, majors: &[u32]) -> std::result::Result<u32, String> {
+        let found = majors.iter().map(|major| (*major, PathBuf::new())).collect();
+        choose(tag, found).map(|(major, _)| major)
+    }
+
+    #[test]
+    fn a_tag_gets_its_own_major_version_and_no_other() {
+        assert_eq!(chosen("15", &[13, 15, 17]), Ok(15));
+        assert_eq!(chosen("15.4-alpine", &[13, 15, 17]), Ok(15));
+        assert_eq!(chosen("latest", &[13, 15, 17]), Ok(17));
+        let words = chosen("99", &[13, 15]).unwrap_err();
+        assert!(words.contains("PostgreSQL 99"), "{words}");
+        assert!(words.contains("postgres:13, postgres:15 only"), "{words}");
+        let words = chosen("15", &[]).unwrap_err();
+        assert!(words.contains("none was found") && words.contains("install"), "{words}");
     }
 }

@@ -4,6 +4,7 @@
 //! starts a process, never writes to the API, never reads a clock.
 
 mod probe;
+mod resume;
 mod status;
 mod unit;
 
@@ -68,7 +69,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A Pod that was just seen.
+    /// A Pod that was just seen. Where its status tells of an earlier agent, it goes on from there.
     #[must_use]
     pub fn new(pod: Pod, now: Timestamp) -> Self {
         let spec = pod.spec.clone().unwrap_or_default();
@@ -77,9 +78,15 @@ impl Machine {
             Unit::new(container, if always { Role::Sidecar } else { Role::Init })
         });
         let main = spec.containers.into_iter().map(|container| Unit::new(container, Role::Main));
-        let units = init.chain(main).collect();
+        let mut units: Vec<Unit> = init.chain(main).collect();
         let conditions = status::Conditions::of(&pod);
-        Self { pod, units, began: now, prepared: false, released: false, failure: None, conditions }
+        let policy = unit::Policy::parse(spec.restart_policy.as_deref());
+        let mut began = now;
+        if let Some(status) = &pod.status {
+            units.iter_mut().for_each(|unit| unit.resume(status, policy, now));
+            began = status.start_time.as_ref().map_or(now, |time| time.0);
+        }
+        Self { pod, units, began, prepared: false, released: false, failure: None, conditions }
     }
 
     /// The Pod as it was last seen.

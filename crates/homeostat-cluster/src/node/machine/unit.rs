@@ -97,7 +97,7 @@ pub(super) struct Unit {
     pub(super) last: Option<End>,
     pub(super) probes: Probes,
     /// Runs so far, those that failed to execute included.
-    runs: i32,
+    pub(super) runs: i32,
     crashes: u32,
     pulls: u32,
     /// How often in a row its volumes could not be made.
