@@ -23,6 +23,7 @@ pub mod openapi;
 pub mod patch;
 pub mod print;
 pub mod proto;
+mod quality;
 pub mod registry;
 pub mod schema;
 mod server;
@@ -30,6 +31,7 @@ mod status;
 pub mod store;
 mod tls;
 pub mod validate;
+mod warn;
 mod webhook_client;
 
 pub use auth::{Access, Identity, SigningKey, User};

@@ -25,6 +25,13 @@ pub(super) fn is_exempt(review: &Review<'_>) -> bool {
         && EXEMPT.contains(&review.kind.plural.as_str())
 }
 
+/// Whether the request asks who somebody is or may do what: policies stay out of it, since one that
+/// is wrong could lock everybody out. Webhooks see it.
+pub(super) fn is_question(review: &Review<'_>) -> bool {
+    matches!(review.kind.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io")
+        && !review.kind.is_stored()
+}
+
 /// The kind in whose form the object is shown, or nothing when the request does not match.
 ///
 /// `criteria` has `namespaceSelector`, `objectSelector` and `matchPolicy`; `rules` are its rules.

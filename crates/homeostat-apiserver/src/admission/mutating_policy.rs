@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::configuration::{Mutation, Policy};
 use super::expression::{Scope, conditions_hold};
-use super::matching::{is_exempt, matched_resources};
+use super::matching::{is_exempt, is_question, matched_resources};
 use super::{Review, policy};
 use crate::kinds::Kind;
 use crate::registry::metadata;
@@ -16,7 +16,8 @@ use crate::{apply, patch};
 pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
     let registry = review.writer.registry;
     let policies = registry.admission.mutating_policies(&registry.store);
-    if policies.is_empty() || is_exempt(review) || review.object.is_null() {
+    let unseen = is_exempt(review) || is_question(review) || review.object.is_null();
+    if policies.is_empty() || unseen {
         return Ok(());
     }
     let mut refusals = Vec::new();

@@ -14,6 +14,13 @@ const BLANK: &[(&str, &str)] = &[
     ("statefulsets.apps", r#"{"spec": {"serviceName": ""}}"#),
     ("token.authentication.k8s.io", r#"{"spec": {"boundObjectRef": null}}"#),
     (
+        "nodes",
+        r#"{"status": {"nodeInfo": {"machineID": "", "systemUUID": "", "bootID": "",
+            "kernelVersion": "", "osImage": "", "containerRuntimeVersion": "",
+            "kubeletVersion": "", "kubeProxyVersion": "", "operatingSystem": "",
+            "architecture": ""}}}"#,
+    ),
+    (
         "events",
         r#"{"involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null,
             "eventTime": null, "reportingComponent": "", "reportingInstance": ""}"#,

@@ -30,6 +30,21 @@ pub(super) const ROWS: &[TypeRow] = &[
             ("terminationMessagePolicy", r#""File""#),
         ],
     ),
+    (
+        "core.v1.NodeSystemInfo",
+        &[
+            ("machineID", r#""""#),
+            ("systemUUID", r#""""#),
+            ("bootID", r#""""#),
+            ("kernelVersion", r#""""#),
+            ("osImage", r#""""#),
+            ("containerRuntimeVersion", r#""""#),
+            ("kubeletVersion", r#""""#),
+            ("kubeProxyVersion", r#""""#),
+            ("operatingSystem", r#""""#),
+            ("architecture", r#""""#),
+        ],
+    ),
     ("core.v1.ContainerPort", &[("protocol", r#""TCP""#)]),
     (
         "core.v1.Probe",

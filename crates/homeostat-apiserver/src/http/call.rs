@@ -152,8 +152,11 @@ impl Call {
             if self.accepted.form == Form::Table {
                 return Err(Status::not_acceptable());
             }
-            let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
-            return self.review(shared, body, &options);
+            return if self.target.kind.kind == "Binding" {
+                self.post_as(&self.target.kind, &options, Registry::bind_named).await
+            } else {
+                self.review(shared, &options).await
+            };
         }
         self.write(&options.inquiry, || {
             let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;

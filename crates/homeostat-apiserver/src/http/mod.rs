@@ -12,6 +12,7 @@ mod delete;
 mod discovery;
 mod events;
 mod health;
+mod log_options;
 pub(crate) mod negotiate;
 pub(crate) mod node;
 mod render;

@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use http_body_util::BodyExt as _;
 
-use super::answer;
 use super::body::Body;
 use super::connect::Options;
 use super::route::ResourcePath;
+use super::{answer, log_options};
 use crate::auth::User;
 use crate::registry::Target;
 use crate::server::Shared;
@@ -48,6 +48,9 @@ pub(crate) async fn forward(
     path: &ResourcePath,
     mut request: Request<Body>,
 ) -> Result<Response<Body>, Status> {
+    if path.subresource == "log" {
+        log_options::check(&target.name, request.uri().query().unwrap_or(""))?;
+    }
     let query = admit(shared, user, target, path, request.uri().query().unwrap_or("")).await?;
     if path.subresource == "proxy" {
         return proxy(shared, target, path, &query, request).await;
@@ -58,7 +61,9 @@ pub(crate) async fn forward(
     if node.is_empty() && path.subresource == "log" {
         // A Pod that never ran has said nothing yet.
         choose_container(&pod, container.as_deref())?;
-        return Ok(answer::text(200, ""));
+        let mut nothing = answer::text(204, "");
+        nothing.headers_mut().remove(http::header::CONTENT_TYPE);
+        return Ok(nothing);
     }
     if node.is_empty() {
         let words = format!("pod {} does not have a host assigned", target.name);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::body::Body;
 use super::call::Call;
 use super::{answer, decode, shown};
+use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;
 use crate::registry::{self, PartWrite, Registry, ScaleWrite, Target, rules};
@@ -69,9 +70,19 @@ impl Call {
     ) -> Result<Response<Body>, Status> {
         let options = self.write_options("CreateOptions")?;
         let form = registry::posted::form(&self.target.kind, part)?;
+        self.post_as(form, &options, act).await
+    }
+
+    /// The same for an object of the kind `form`.
+    pub(super) async fn post_as(
+        &self,
+        form: &Kind,
+        options: &WriteOptions,
+        act: fn(&Registry, &Target, registry::Body, &WriteOptions) -> Result<Value, Status>,
+    ) -> Result<Response<Body>, Status> {
         let post = || {
             let body = decode::object_of(form, &self.headers, &self.body)?;
-            act(&self.registry, &self.target, body, &options)
+            act(&self.registry, &self.target, body, options)
         };
         let (value, said) = self.settle(&options.inquiry, post).await?;
         let mut response = answer::value(201, &value, self.accepted.encoding);
@@ -123,28 +134,32 @@ impl Call {
     }
 
     /// A kind that is asked, not stored.
-    pub(crate) fn review(
+    pub(crate) async fn review(
         &self,
         shared: &Shared,
-        mut body: registry::Body,
         options: &WriteOptions,
     ) -> Result<Response<Body>, Status> {
         let kind = &self.target.kind;
-        let mut warnings = Vec::new();
-        rules::complete_type(kind, &mut body.value);
-        rules::check_type(kind, &body.value)?;
-        let question = rules::shape(kind, body, options.validation, &mut warnings)
-            .map_err(|status| rules::undecodable(kind, status))?;
         let identity = shared.identity();
         let asked = Asked {
             registry: &self.registry,
             identity: identity.as_deref(),
             user: &self.user,
-            namespace: &self.target.namespace,
+            target: &self.target,
         };
-        let reply = asked.answer(kind, question, options)?;
+        let answer = || {
+            let mut body = decode::object_of(kind, &self.headers, &self.body)?;
+            let mut warnings = Vec::new();
+            rules::complete_type(kind, &mut body.value);
+            rules::check_type(kind, &body.value)?;
+            let question = rules::shape(kind, body, options.validation, &mut warnings)
+                .map_err(|status| rules::undecodable(kind, status))?;
+            warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
+            asked.answer(question, options)
+        };
+        let (reply, said) = self.settle(&options.inquiry, answer).await?;
         let mut response = answer::value(201, &reply, self.accepted.encoding);
-        answer::warn(&mut response, &warnings);
+        answer::warn(&mut response, &said);
         Ok(response)
     }
 }
@@ -158,16 +173,28 @@ fn take(new: &Value, object: &mut Value, field: &str) {
     }
 }
 
-/// Takes how much each container asks for, by its name, and nothing else.
+/// Takes how much the Pod and each container ask for, and nothing else. Containers that are not the
+/// same ones are taken as they are: validation says why they cannot be.
 fn take_sizes(new: &Value, object: &mut Value) {
-    for list in ["containers", "initContainers"] {
-        let Some(wanted) = new["spec"][list].as_array() else { continue };
-        let containers = object["spec"][list].as_array_mut();
-        for container in containers.into_iter().flatten() {
-            if let Some(wanted) = wanted.iter().find(|other| other["name"] == container["name"]) {
-                take(wanted, container, "resources");
-                take(wanted, container, "resizePolicy");
-            }
+    let lists = ["containers", "initContainers"];
+    let count = |object: &Value, list: &str| object["spec"][list].as_array().map_or(0, Vec::len);
+    if lists.iter().any(|list| count(new, list) != count(object, list)) {
+        *object = new.clone();
+        return;
+    }
+    take(&new["spec"], &mut object["spec"], "resources");
+    for list in lists {
+        let containers = object["spec"].get_mut(list).and_then(Value::as_array_mut);
+        let (Some(wanted), Some(containers)) = (new["spec"][list].as_array(), containers) else {
+            continue;
+        };
+        if wanted.iter().zip(containers.iter()).any(|(new, old)| new["name"] != old["name"]) {
+            containers.clone_from(wanted);
+            continue;
+        }
+        for (wanted, container) in wanted.iter().zip(containers) {
+            take(wanted, container, "resources");
+            take(wanted, container, "resizePolicy");
         }
     }
 }

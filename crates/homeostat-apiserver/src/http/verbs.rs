@@ -140,6 +140,9 @@ async fn resource(
         measure.name(Sort::resource(kind, "CONNECT", &path.subresource, "resource"), false);
         return node::forward(shared, &user, &target, &path, request).await;
     }
+    if !kind.is_stored() && !path.name.is_empty() && path.subresource.is_empty() {
+        return Err(Status::no_such_resource());
+    }
     let part_is_served =
         path.subresource.is_empty() || kind.subresource(&path.subresource).is_some();
     if !part_is_served {
@@ -232,7 +235,7 @@ async fn verb(
         (&Method::POST, "", _) if call.target.namespace.is_empty() != namespaced => {
             call.create(shared).await
         }
-        (&Method::DELETE, "", _) => call.delete_collection().await,
+        (&Method::DELETE, "", _) if call.target.kind.is_stored() => call.delete_collection().await,
         (_, "", _) => Err(Status::method_not_allowed()),
         (&Method::GET, _, "" | "status") => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status").await,

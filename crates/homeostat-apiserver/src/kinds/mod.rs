@@ -72,7 +72,9 @@ pub enum Generation {
     Once,
     /// 1 at creation, +1 when `spec` changes.
     Spec,
-    /// The same, and also when annotations change (Deployment).
+    /// None at creation, +1 when `spec` changes (CSIDriver).
+    SpecChanges,
+    /// 1 at creation, +1 when `spec` or annotations change (Deployment).
     SpecAndAnnotations,
     /// +1 when anything but `metadata` and `status` changes.
     AllButMetadataAndStatus,

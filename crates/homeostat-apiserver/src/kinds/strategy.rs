@@ -34,7 +34,6 @@ const GENERATION_OF_SPEC: &[Name] = &[
     (FLOW, "PriorityLevelConfiguration"),
     (RESOURCE, "DeviceClass"),
     (RESOURCE, "ResourceSlice"),
-    (STORAGE, "CSIDriver"),
 ];
 
 /// Kinds without `spec` whose generation follows everything else.
@@ -113,6 +112,8 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         Generation::SpecAndAnnotations
     } else if (group, kind) == ("scheduling.k8s.io", "PriorityClass") {
         Generation::Once
+    } else if (group, kind) == (STORAGE, "CSIDriver") {
+        Generation::SpecChanges
     } else if listed(GENERATION_OF_SPEC) {
         Generation::Spec
     } else if listed(GENERATION_OF_BODY) {

@@ -1,12 +1,12 @@
-//! `POST pods/binding`: puts a Pod on a node.
+//! `POST pods/binding`, and `POST bindings` as it was before: puts a Pod on a node.
 
 use serde_json::{Value, json};
 
 use super::create::Tracking;
 use super::options::WriteOptions;
 use super::update::{Area, Update};
-use super::{Body, Registry, Target, metadata, posted, seconds};
-use crate::admission;
+use super::{Body, Registry, Target, Writer, metadata, posted, seconds};
+use crate::admission::{self, Review};
 use crate::status::Status;
 
 impl Registry {
@@ -23,22 +23,53 @@ impl Registry {
         let writer = self.writer_at(&options.inquiry);
         let review = writer.posted(target, "binding", body, options)?;
         posted::check_name(target, &review)?;
-        check_target(&review.object)?;
-        admission::validate(&review)?;
-        let binding = review.object;
-        let now = seconds(writer.time);
-        let update =
-            Update { area: Area::Part("binding"), tracking: Tracking::Done, unconditional: true };
-        let meant = metadata::uid(&binding);
-        writer.update(target, update, options, |live| {
-            if !meant.is_empty() {
-                super::update::check_uid(target, metadata::uid(live), meant)?;
-            }
-            check_pod(target, live)?;
-            Ok(bound(live, &binding, &now))
-        })?;
-        Ok(posted::done())
+        put_on_node(&writer, target, review, options)
     }
+
+    /// Binds the Pod that the posted object names.
+    ///
+    /// # Errors
+    /// As `bind`, and 400 when it names none.
+    pub fn bind_named(
+        &self,
+        target: &Target,
+        body: Body,
+        options: &WriteOptions,
+    ) -> Result<Value, Status> {
+        let writer = self.writer_at(&options.inquiry);
+        let review = writer.posted_as(target, "", &target.kind, body, options)?;
+        let name = metadata::name(&review.object).to_owned();
+        if name.is_empty() {
+            return Err(Status::bad_request("Name parameter required."));
+        }
+        let catalogue = self.catalogue();
+        let pods = catalogue.find("", "v1", "pods").ok_or_else(Status::no_such_resource)?;
+        let pod = Target { kind: pods.clone(), namespace: target.namespace.clone(), name };
+        put_on_node(&writer, &pod, review, options)
+    }
+}
+
+fn put_on_node(
+    writer: &Writer<'_>,
+    target: &Target,
+    review: Review<'_>,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    check_target(&review.object)?;
+    admission::validate(&review)?;
+    let binding = review.object;
+    let now = seconds(writer.time);
+    let update =
+        Update { area: Area::Part("binding"), tracking: Tracking::Done, unconditional: true };
+    let meant = metadata::uid(&binding);
+    writer.update(target, update, options, |live| {
+        if !meant.is_empty() {
+            super::update::check_uid(target, metadata::uid(live), meant)?;
+        }
+        check_pod(target, live)?;
+        Ok(bound(live, &binding, &now))
+    })?;
+    Ok(posted::done())
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

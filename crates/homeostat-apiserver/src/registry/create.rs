@@ -11,6 +11,7 @@ use crate::kinds::{Generation, Kind};
 use crate::schema::Type;
 use crate::status::Status;
 use crate::store::{Expect, Key};
+use crate::warn;
 
 /// How often a made-up name is drawn again when it is taken.
 const NAME_ATTEMPTS: usize = 8;
@@ -95,6 +96,7 @@ impl Writer<'_> {
         (hooks::of(kind).asked)(&user, object);
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(kind, object, None, Area::Main)?;
+        warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));
         if !options.dry_run {
             if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {
                 let words = "resourceVersion should not be set on objects to be created";
@@ -173,7 +175,7 @@ impl Writer<'_> {
         for field in fields {
             metadata::set(object, field, Value::Null);
         }
-        if strategy.generation != Generation::None {
+        if !matches!(strategy.generation, Generation::None | Generation::SpecChanges) {
             metadata::set(object, "generation", 1.into());
         }
         if strategy.status && !hooks::of(&target.kind).keeps_status {

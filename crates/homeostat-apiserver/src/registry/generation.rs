@@ -10,13 +10,16 @@ pub(crate) fn after_update(kind: &Kind, old: &Value, new: &Value) -> Option<i64>
     let current = metadata::generation(old);
     let changed = match kind.strategy.generation {
         Generation::None | Generation::Once => return (current != 0).then_some(current),
-        Generation::Spec => old.get("spec") != new.get("spec"),
+        Generation::Spec | Generation::SpecChanges => old.get("spec") != new.get("spec"),
         Generation::SpecAndAnnotations => {
             old.get("spec") != new.get("spec")
                 || old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations")
         }
         Generation::AllButMetadataAndStatus => content(kind, old) != content(kind, new),
     };
+    if kind.strategy.generation == Generation::SpecChanges && !changed && current == 0 {
+        return None;
+    }
     // It may come from the client, and kube-apiserver counts on from there, too.
     Some(if changed { current.wrapping_add(1) } else { current })
 }

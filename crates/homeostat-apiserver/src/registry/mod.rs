@@ -3,6 +3,7 @@
 //! Reads go straight to the store. Writes go one at a time through a `Writer`, so whatever
 //! admission looks at is still true when the write is committed. Nothing here waits or does IO.
 
+mod access_rules;
 mod addresses;
 mod binding;
 pub(crate) mod catalogue;

@@ -1,4 +1,4 @@
-//! Objects that are posted below another one and never stored: a binding, an eviction, a request
+//! Objects that are posted below another one, or instead of it, and never stored: a binding, an eviction, a request
 //! for a token. They are read, completed and admitted as any new object; what they are asked for,
 //! others do.
 
@@ -23,10 +23,21 @@ impl<'a> Writer<'a> {
         &'r self,
         target: &'r Target,
         part: &'static str,
+        body: Body,
+        options: &'r WriteOptions,
+    ) -> Result<Review<'r>, Status> {
+        self.posted_as(target, part, form(&target.kind, part)?, body, options)
+    }
+
+    /// The same for what is of the kind `form`.
+    pub(super) fn posted_as<'r>(
+        &'r self,
+        target: &'r Target,
+        part: &'static str,
+        form: &'r Kind,
         mut body: Body,
         options: &'r WriteOptions,
     ) -> Result<Review<'r>, Status> {
-        let form = form(&target.kind, part)?;
         rules::complete_type(form, &mut body.value);
         rules::check_type(form, &body.value)?;
         let mut warnings = Vec::new();

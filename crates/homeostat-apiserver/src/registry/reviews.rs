@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::create::place;
 use super::options::WriteOptions;
 use super::token::texts;
 use super::update::Area;
-use super::{Registry, metadata, rules, seconds};
+use super::{Registry, Target, access_rules, metadata, rules, seconds};
+use crate::admission::{self, Operation, Review, Wish};
 use crate::auth::{Attributes, ISSUER, Identity, Refused, User};
-use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -17,18 +18,32 @@ pub(crate) struct Asked<'a> {
     pub(crate) identity: Option<&'a Identity>,
     /// Who asks.
     pub(crate) user: &'a User,
-    /// The namespace of the path; empty for most reviews.
-    pub(crate) namespace: &'a str,
+    /// The kind of the review and its namespace, which most have not.
+    pub(crate) target: &'a Target,
 }
 
 impl Asked<'_> {
-    /// The answer to a review.
+    /// The answer to a review. Admission sees the question, as anything that is made.
     pub(crate) fn answer(
         &self,
-        kind: &Kind,
         mut question: Value,
         options: &WriteOptions,
     ) -> Result<Value, Status> {
+        let kind = &*self.target.kind;
+        place(self.target, &mut question)?;
+        let writer = self.registry.writer_at(&options.inquiry);
+        rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main)?;
+        let name = metadata::name(&question).to_owned();
+        let mut review = Review {
+            namespace: &self.target.namespace,
+            name: &name,
+            object: question,
+            ..Review::new(&writer, kind, Operation::Create, Wish::Write(options))
+        };
+        admission::mutate(&mut review)?;
+        admission::validate(&review)?;
+        let mut question = review.object;
+        drop(writer);
         let created = seconds(self.registry.env.now());
         let whole = |metadata: Value, parts: Value| {
             let mut answer = Map::new();
@@ -51,12 +66,6 @@ impl Asked<'_> {
             }
             _ => {}
         }
-        let writer = self.registry.writer();
-        rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main)?;
-        drop(writer);
-        if kind.namespaced && metadata::namespace(&question).is_empty() {
-            metadata::set(&mut question, "namespace", self.namespace.into());
-        }
         let status = match kind.kind.as_str() {
             "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
                 self.access(kind, &question)?
@@ -70,7 +79,7 @@ impl Asked<'_> {
 
     /// Whether somebody may do something.
     fn access(&self, kind: &Kind, question: &Value) -> Result<Value, Status> {
-        self.check_access(kind, question)?;
+        access_rules::check(self.target, question)?;
         let spec = &question["spec"];
         let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
         let other = (kind.kind != "SelfSubjectAccessReview").then(|| User {
@@ -103,55 +112,6 @@ impl Asked<'_> {
             status["reason"] = decision.reason.into();
         }
         Ok(status)
-    }
-
-    fn check_access(&self, kind: &Kind, question: &Value) -> Result<(), Status> {
-        let spec = &question["spec"];
-        let mut errors = Vec::new();
-        let mut wrong = |path: &str, value: Value, why: &str| {
-            errors.push(FieldError::new(path, Reason::Invalid, value, why));
-        };
-        let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
-        let shown = json!({
-            "Path": path["path"].as_str().unwrap_or(""),
-            "Verb": path["verb"].as_str().unwrap_or(""),
-        });
-        if resource.is_object() && path.is_object() {
-            let why = "cannot be specified in combination with resourceAttributes";
-            wrong("spec.nonResourceAttributes", shown.clone(), why);
-        } else if !resource.is_object() && !path.is_object() {
-            let why =
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            wrong("spec.resourceAttributes", Value::Null, why);
-        }
-        let is_self = kind.kind == "SelfSubjectAccessReview";
-        if !is_self
-            && spec["user"].as_str().unwrap_or("").is_empty()
-            && texts(spec.get("groups")).is_empty()
-        {
-            wrong("spec.user", "".into(), "at least one of user or group must be specified");
-        }
-        let fields = question["metadata"].as_object();
-        let allowed =
-            |field: &str| field == "managedFields" || (kind.namespaced && field == "namespace");
-        if fields.is_some_and(|fields| fields.keys().any(|field| !allowed(field))) {
-            wrong("metadata", question["metadata"].clone(), "must be empty");
-        }
-        if kind.namespaced {
-            let namespace = resource["namespace"].as_str().unwrap_or("");
-            if resource.is_object() && namespace != self.namespace {
-                let field = "spec.resourceAttributes.namespace";
-                wrong(field, namespace.into(), "must match metadata.namespace");
-            }
-            if path.is_object() {
-                let why = "disallowed on this kind of request";
-                wrong("spec.nonResourceAttributes", shown, why);
-            }
-        }
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(Status::invalid_kind(&kind.group, "", "", &errors))
     }
 
     /// All that whoever asks may do in a namespace.

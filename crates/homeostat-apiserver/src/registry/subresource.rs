@@ -55,18 +55,19 @@ impl Registry {
         if let PartWrite::Patch(Patch::Apply(body)) = write {
             return self.apply_part(target, Area::Part(subresource), body, options, take);
         }
-        self.replace_part(target, subresource, options, |live| {
-            let body = match write {
-                PartWrite::Replace(body) => body.clone(),
-                PartWrite::Patch(patch) => {
-                    Body { value: rules::patched(kind, live, patch)?, duplicates: Vec::new() }
-                }
-            };
-            rules::check_type(kind, &body.value)?;
-            let new = rules::shape(kind, body, options.validation, &mut Vec::new())?;
+        let area = Area::Part(subresource);
+        let writer = self.writer_at(&options.inquiry);
+        // Ownership follows what was sent, even where nothing of it is taken.
+        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        writer.update(target, update, options, |live| {
+            let mut new = read_part(target, write, live, options)?;
             let mut object = live.clone();
             metadata::copy(&mut object, &new, "resourceVersion");
             take(&new, &mut object);
+            rules::default(kind, &mut new);
+            crate::default::always_shown(kind, &mut new);
+            rules::track(&writer, kind, Some(live), &mut new, &options.manager, area)?;
+            metadata::copy(&mut object, &new, "managedFields");
             Ok(object)
         })
     }
@@ -82,5 +83,34 @@ impl Registry {
         let area = Area::Part(subresource);
         let update = Update { area, tracking: Tracking::Update, unconditional: true };
         self.writer_at(&options.inquiry).update(target, update, options, change)
+    }
+}
+
+/// The whole object as the client wants it.
+fn read_part(
+    target: &Target,
+    write: &PartWrite,
+    live: &Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    let kind = &target.kind;
+    match write {
+        PartWrite::Replace(body) => {
+            let mut body = body.clone();
+            rules::complete_type(kind, &mut body.value);
+            rules::check_type(kind, &body.value)?;
+            let new = rules::shape(kind, body, options.validation, &mut Vec::new())
+                .map_err(|status| rules::undecodable(kind, status))?;
+            super::update::check_name(target, &new)?;
+            Ok(new)
+        }
+        PartWrite::Patch(patch) => {
+            let value = rules::patched(kind, live, patch)?;
+            let text = value.to_string();
+            rules::check_type(kind, &value).map_err(|status| rules::misfit(&text, &status))?;
+            let body = Body { value, duplicates: Vec::new() };
+            rules::shape(kind, body, options.validation, &mut Vec::new())
+                .map_err(|status| rules::misfit(&text, &status))
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
 use crate::status::Status;
 use crate::store::{Expect, Stored};
+use crate::warn;
 
 /// Which part of an object a write may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,12 @@ impl Area {
     /// Whether the kind's rules for updates apply. A subresource that exists to change what the
     /// main one may not (a Pod's node, say) checks its own input.
     fn is_ruled(self) -> bool {
-        matches!(self, Self::Main | Self::Status | Self::Part("scale" | "approval"))
+        matches!(
+            self,
+            Self::Main
+                | Self::Status
+                | Self::Part("scale" | "approval" | "resize" | "ephemeralcontainers")
+        )
     }
 
     /// Whether admission sees the write as one of this object. A subresource that speaks another
@@ -82,12 +88,7 @@ impl Registry {
         rules::check_type(kind, &body.value)?;
         let object = rules::shape(kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;
-        if metadata::name(&object).is_empty() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({} based on URL) was undeterminable: name must be provided",
-                target.name
-            )));
-        }
+        check_name(target, &object)?;
         let area = if status { Area::Status } else { Area::Main };
         match self.replace(target, area, object, options) {
             Ok(written) => Ok(Written { warnings, ..written }),
@@ -193,6 +194,10 @@ impl Writer<'_> {
         if update.area.is_ruled() {
             rules::validate(kind, object, Some(&live), update.area)?;
         }
+        if update.area == Area::Main {
+            let words = warn::about(kind, object, Some(&live));
+            words.into_iter().for_each(|words| options.inquiry.warn(words));
+        }
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
         let charges =
@@ -224,6 +229,17 @@ impl Writer<'_> {
         self.charge(&target.namespace, charges);
         done(committed)
     }
+}
+
+/// A replacement says its name.
+pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Status> {
+    if !metadata::name(object).is_empty() {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        target.name
+    )))
 }
 
 /// The `resourceVersion` and `uid` of the new form must be those of the live object, if given.

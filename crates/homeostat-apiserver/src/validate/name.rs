@@ -3,7 +3,10 @@
 /// DNS-1123 label: up to 63 lower case letters, digits and dashes.
 pub(crate) fn dns_label(text: &str) -> Vec<String> {
     let mut errors = too_long(text, 63);
-    if !is_label(text, |c| c.is_ascii_lowercase() || c.is_ascii_digit()) {
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if !is_label(text, lower) && text.split('.').all(|part| is_label(part, lower)) {
+        errors.push("must not contain dots".to_owned());
+    } else if !is_label(text, lower) {
         errors.push(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
              and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', \

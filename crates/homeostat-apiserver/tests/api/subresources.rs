@@ -82,7 +82,8 @@ async fn put(client: &Client, path: &str, body: &Value) -> Result<Value, kube::E
 async fn a_subresource_takes_its_own_part_of_a_pod_and_nothing_else() {
     let client = client();
     let pods = api(&client, "", "Pod");
-    let main = json!({"name": "main", "image": "busybox"});
+    let asked = json!({"requests": {"cpu": "1"}});
+    let main = json!({"name": "main", "image": "busybox", "resources": asked});
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
         "spec": {"containers": [main]},
@@ -100,7 +101,8 @@ async fn a_subresource_takes_its_own_part_of_a_pod_and_nothing_else() {
     let mut larger = pod.clone();
     larger["spec"]["nodeName"] = json!("elsewhere");
     larger["spec"]["containers"][0]["image"] = json!("other");
-    larger["spec"]["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
+    larger["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}});
     let resized = put(&client, &format!("{path}/resize"), &larger).await.unwrap();
     let container = &resized["spec"]["containers"][0];
     assert_eq!(container["resources"]["limits"]["cpu"], "2");

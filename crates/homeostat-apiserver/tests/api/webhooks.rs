@@ -215,3 +215,32 @@ async fn configurations_of_webhooks_are_not_asked_about() {
     assert_eq!(hook.asked().len(), 1);
     create(&api(&client, "", "ConfigMap"), map("a")).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_sees_reviews_before_they_are_answered() {
+    let (client, hook) = hooked(|request| {
+        let asks_for_secrets =
+            request["object"]["spec"]["resourceAttributes"]["resource"] == "secrets";
+        json!({"allowed": !asks_for_secrets, "status": {"message": "not of secrets"}})
+    });
+    configure(
+        &client,
+        "ValidatingWebhookConfiguration",
+        json!([webhook("judge.example.com", "judge", "selfsubjectaccessreviews")]),
+    )
+    .await;
+    let reviews = cluster_api(&client, "authorization.k8s.io", "SelfSubjectAccessReview");
+    let about = |resource: &str| {
+        object(json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "metadata": {}, "spec": {"resourceAttributes": {"verb": "get", "resource": resource}},
+        }))
+    };
+    let answered = reviews.create(&PostParams::default(), &about("pods")).await.unwrap();
+    assert_eq!(answered.data["status"]["allowed"], true);
+    let refused = reviews.create(&PostParams::default(), &about("secrets")).await;
+    assert_eq!(refusal(refused), (400, String::new()));
+    let (_, request) = &hook.asked()[0];
+    assert_eq!(request["operation"], "CREATE");
+    assert!(request["object"].get("status").is_none_or(Value::is_null));
+}

@@ -86,6 +86,26 @@ pub(crate) const KNOWN: &[Known] = &[
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
     ),
     known(
+        "resizing: sizes of containers / an amount that is no number",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "resizing: containers that come later / another image",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "resizing: containers that come later / by put",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "resizing: containers that come later / through the Pod itself",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
         "create: names and generated names / a service's name follows other rules",
         "message",
         "the name of a Service is judged as a label at once",

@@ -57,6 +57,11 @@ const AREAS: &[(&str, &str)] = &[
     ("subresources", include_str!("areas/subresources.http")),
     ("addresses", include_str!("areas/addresses.http")),
     ("certificates", include_str!("areas/certificates.http")),
+    ("resizing", include_str!("areas/resizing.http")),
+    ("logs", include_str!("areas/logs.http")),
+    ("families", include_str!("areas/families.http")),
+    ("reviews", include_str!("areas/reviews.http")),
+    ("warnings", include_str!("areas/warnings.http")),
 ];
 
 /// A client of kube-apiserver, if there is one.

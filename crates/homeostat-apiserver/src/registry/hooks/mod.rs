@@ -7,6 +7,7 @@ mod addresses;
 mod certificates;
 mod daemonsets;
 mod definitions;
+mod families;
 mod jobs;
 mod namespaces;
 mod persistentvolumes;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Hooks, NONE};
+use crate::quality;
 use crate::registry::metadata;
 
 pub(super) const HOOKS: Hooks = Hooks {
@@ -18,7 +19,7 @@ pub(super) const HOOKS: Hooks = Hooks {
         }
     },
     create: |writer, _, object| {
-        let quality = quality_of_service(object.get("spec").unwrap_or(&Value::Null));
+        let quality = quality::of_pod(object.get("spec").unwrap_or(&Value::Null));
         let mut status = json!({"phase": "Pending", "qosClass": quality});
         let gates = object.pointer("/spec/schedulingGates").and_then(Value::as_array);
         if gates.is_some_and(|gates| !gates.is_empty()) {
@@ -36,26 +37,3 @@ pub(super) const HOOKS: Hooks = Hooks {
     },
     ..NONE
 };
-
-/// Guaranteed when every container's requests are its limits, for both resources; best effort when
-/// there are none at all; burstable otherwise.
-fn quality_of_service(spec: &Value) -> &'static str {
-    let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
-    let (mut any, mut guaranteed) = (false, true);
-    for container in list("containers").chain(list("initContainers")) {
-        for resource in ["cpu", "memory"] {
-            let amount = |which: &str| {
-                container
-                    .pointer(&format!("/resources/{which}/{resource}"))
-                    .filter(|v| !v.is_null())
-            };
-            any |= amount("requests").is_some() || amount("limits").is_some();
-            guaranteed &= amount("limits").is_some() && amount("limits") == amount("requests");
-        }
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
-}

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{Hooks, NONE};
+use super::{Hooks, NONE, families};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::registry::{Writer, metadata};
@@ -71,12 +71,8 @@ fn allocate(
     if !service.get("spec").is_some_and(Value::is_object) {
         return Ok(());
     }
+    families::complete(kind, live, service)?;
     if !needs_address(service) {
-        if let Some(spec) = service["spec"].as_object_mut() {
-            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-                spec.shift_remove(field);
-            }
-        }
         return Ok(());
     }
     match text(service, "/spec/clusterIP") {
@@ -88,21 +84,7 @@ fn allocate(
         given if live.is_some_and(|live| text(live, "/spec/clusterIP") == given) => {}
         given => check_address(writer, kind, service, given)?,
     }
-    let bare = text(service, "/spec/clusterIP") == "None"
-        && service.pointer("/spec/selector").is_none_or(|selector| *selector == json!({}));
-    let spec = &mut service["spec"];
-    spec["clusterIPs"] = json!([spec["clusterIP"]]);
-    // Whoever fills a Service that has neither address nor selector may use both families.
-    let families = if bare {
-        [("ipFamilies", json!(["IPv4", "IPv6"])), ("ipFamilyPolicy", json!("RequireDualStack"))]
-    } else {
-        [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))]
-    };
-    for (field, value) in families {
-        if spec.get(field).is_none_or(Value::is_null) {
-            spec[field] = value;
-        }
-    }
+    service["spec"]["clusterIPs"] = json!([service["spec"]["clusterIP"]]);
     allocate_node_ports(writer, service);
     Ok(())
 }
@@ -121,14 +103,8 @@ fn check_address(
     service: &Value,
     given: &str,
 ) -> Result<(), Status> {
-    let refuse = |path: &str, value: Value, why: String| {
-        let error = FieldError::new(path, Reason::Invalid, value, why);
-        Err(Status::invalid(kind, metadata::name(service), &[error]))
-    };
-    let Ok(address) = given.parse::<Ipv4Addr>() else {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        return refuse("spec.clusterIPs[0]", given.into(), why.to_owned());
-    };
+    // What is no address, or one of another family, was refused before.
+    let Ok(address) = given.parse::<Ipv4Addr>() else { return Ok(()) };
     let why = if !writer.is_offered(address) {
         "the provided network does not match the current range"
     } else if writer.is_taken(address) {
@@ -137,7 +113,8 @@ fn check_address(
         return Ok(());
     };
     let why = format!("failed to allocate IP {address}: {why}");
-    refuse("spec.clusterIPs", json!([given]), why)
+    let error = FieldError::new("spec.clusterIPs", Reason::Invalid, json!([given]), why);
+    Err(Status::invalid(kind, metadata::name(service), &[error]))
 }
 
 fn has_node_ports(service: &Value) -> bool {

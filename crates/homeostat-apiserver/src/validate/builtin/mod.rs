@@ -8,11 +8,14 @@ mod address;
 mod admission;
 mod certificate;
 mod config;
+mod ephemeral;
 mod networking;
 mod pod;
 mod policies;
 mod rbac;
 mod report;
+mod resize;
+mod resources;
 mod scaling;
 mod security;
 mod service;
@@ -85,9 +88,17 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
 #[must_use]
 pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldError> {
     let mut report = Report::default();
-    if kind.custom.is_none() && kind.resource() == "certificatesigningrequests.certificates.k8s.io"
-    {
-        certificate::change(part, value, old, &mut report);
+    if kind.custom.is_some() {
+        return Vec::new();
+    }
+    match (kind.resource().as_str(), part) {
+        ("certificatesigningrequests.certificates.k8s.io", part) => {
+            certificate::change(part, value, old, &mut report);
+        }
+        ("pods", "resize") => resize::change(value, old, &mut report),
+        ("pods", "ephemeralcontainers") => ephemeral::change(value, old, &mut report),
+        ("pods", _) => pod::update(value, old, &mut report),
+        _ => {}
     }
     report.errors
 }

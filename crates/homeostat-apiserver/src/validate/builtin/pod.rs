@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
-use super::security;
-use crate::decode::Quantity;
+use super::{ephemeral, resources, security};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -16,8 +15,8 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
 
 pub(super) fn pod(value: &Value, old: Option<&Value>, report: &mut Report) {
     pod_spec(at(value, "/spec"), "spec", &[], report);
-    if let Some(old) = old {
-        update(at(value, "/spec"), at(old, "/spec"), report);
+    if old.is_none() && !list(value, "/spec/ephemeralContainers").is_empty() {
+        report.forbidden("spec.ephemeralContainers", "cannot be set on create");
     }
 }
 
@@ -31,7 +30,9 @@ pub(super) fn template(value: &Value, path: &str, claims: &[&str], report: &mut 
     pod_spec(at(value, "/spec"), &format!("{path}.spec"), claims, report);
 }
 
-fn update(spec: &Value, old: &Value, report: &mut Report) {
+/// What an update through the Pod itself may change.
+pub(super) fn update(value: &Value, old: &Value, report: &mut Report) {
+    let (spec, old) = (at(value, "/spec"), at(old, "/spec"));
     for field in ["containers", "initContainers"] {
         if list(spec, &format!("/{field}")).len() != list(old, &format!("/{field}")).len() {
             report
@@ -102,6 +103,9 @@ fn pod_spec(spec: &Value, path: &str, claims: &[&str], report: &mut Report) {
             names.push(name);
         }
     }
+    ephemeral::containers(spec, path, &names, &volumes, report);
+    resources::resize_policies(spec, path, report);
+    resources::pod(spec, path, report);
     let policy = text(spec, "/restartPolicy");
     report.one_of(&format!("{path}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
     if text(spec, "/dnsPolicy") == "None" && spec.get("dnsConfig").is_none() {
@@ -178,7 +182,7 @@ fn volumes<'a>(
     names
 }
 
-fn container(container: &Value, path: &str, volumes: &[&str], report: &mut Report) {
+pub(super) fn container(container: &Value, path: &str, volumes: &[&str], report: &mut Report) {
     report.dns_label(&format!("{path}.name"), text(container, "/name"));
     let image = text(container, "/image");
     if image.is_empty() {
@@ -197,12 +201,12 @@ fn container(container: &Value, path: &str, volumes: &[&str], report: &mut Repor
         &policies,
     );
     let message = text(container, "/terminationMessagePolicy");
-    let sources = ["FallbackToLogsOnError", "File"];
+    let sources = ["File", "FallbackToLogsOnError"];
     report.one_of(&format!("{path}.terminationMessagePolicy"), message, &sources);
     ports(container, path, report);
     environment(container, path, report);
     mounts(container, path, volumes, report);
-    resources(at(container, "/resources"), &format!("{path}.resources"), report);
+    resources::container(at(container, "/resources"), &format!("{path}.resources"), report);
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(found) = container.get(probe) {
             check_probe(found, &format!("{path}.{probe}"), probe != "readinessProbe", report);
@@ -282,34 +286,6 @@ fn mounts(container: &Value, path: &str, volumes: &[&str], report: &mut Report) 
             report.invalid(format!("{path}.mountPath"), mount_path, "must be unique");
         }
         paths.push(mount_path);
-    }
-}
-
-/// Requests stay within limits, and nothing is negative.
-pub(super) fn resources(resources: &Value, path: &str, report: &mut Report) {
-    let amounts = |field: &'static str| {
-        let map = resources.get(field).and_then(Value::as_object).into_iter().flatten();
-        map.filter_map(|(name, value)| {
-            Some((name, value.as_str()?, value.as_str()?.parse::<Quantity>().ok()?))
-        })
-    };
-    for field in ["limits", "requests"] {
-        for (name, shown, _) in amounts(field).filter(|(_, _, amount)| amount.is_negative()) {
-            report.invalid(
-                format!("{path}.{field}[{name}]"),
-                shown,
-                "must be greater than or equal to 0",
-            );
-        }
-    }
-    for (name, shown, request) in amounts("requests") {
-        if let Some((_, limit_shown, limit)) =
-            amounts("limits").find(|(limited, ..)| *limited == name)
-            && request > limit
-        {
-            let detail = format!("must be less than or equal to {name} limit of {limit_shown}");
-            report.invalid(format!("{path}.requests"), shown, detail);
-        }
     }
 }
 

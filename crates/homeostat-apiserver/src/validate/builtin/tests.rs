@@ -21,7 +21,10 @@ fn filled(name: &str, mut value: Value) -> Value {
 }
 
 fn errors(name: &str, value: &Value, old: Option<&Value>) -> Vec<String> {
-    validate::object(kind(name), value, old).iter().map(ToString::to_string).collect()
+    let kind = kind(name);
+    let mut errors = validate::object(kind, value, old);
+    errors.extend(old.into_iter().flat_map(|old| validate::change(kind, "", value, old)));
+    errors.iter().map(ToString::to_string).collect()
 }
 
 fn deployment() -> Value {

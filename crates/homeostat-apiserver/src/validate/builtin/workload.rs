@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::pod;
 use super::report::{Report, at, list, text};
 use super::status;
+use crate::validate::name;
 
 /// Spec fields of a StatefulSet that an update may change.
 const STATEFUL_SET_MUTABLE: &[&str] = &[
@@ -286,6 +287,7 @@ fn selects(selector: &Value, labels: &Value) -> bool {
 
 pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     job_spec(at(value, "/spec"), "spec", report);
+    indexed_names(value, report);
     for pointer in ["/spec/selector", "/spec/completionMode", "/spec/podFailurePolicy"] {
         report.immutable(value, old, pointer);
     }
@@ -305,6 +307,20 @@ pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
         report.immutable(value, old, "/spec/completions");
     }
     status::not_negative(value, &["active", "succeeded", "failed", "ready", "terminating"], report);
+}
+
+/// The Pods of an indexed Job have its name and their number as their host name.
+fn indexed_names(job: &Value, report: &mut Report) {
+    let completions = at(job, "/spec/completions").as_i64().unwrap_or(0);
+    if text(job, "/spec/completionMode") != "Indexed" || completions < 1 {
+        return;
+    }
+    let name = text(job, "/metadata/name");
+    let longest = format!("{name}-{}", completions - 1);
+    if !name::dns_label(&longest).is_empty() {
+        let why = format!("will not able to create pod with invalid DNS label: {longest}");
+        report.invalid("metadata.name", name, why);
+    }
 }
 
 /// The template without what says where its Pods may run, which a suspended Job may change.

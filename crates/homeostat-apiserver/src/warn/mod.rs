@@ -1,0 +1,202 @@
+//! What a client is told about an object that is stored all the same: deprecated fields and
+//! labels, and what will not do what it seems to. It refuses nothing and changes nothing.
+
+mod pod;
+mod service;
+mod storage;
+
+use homeostat_quota::Quantity;
+use serde_json::Value;
+
+use crate::kinds::Kind;
+use crate::validate;
+
+/// Labels of nodes that have other names by now.
+const OLD_LABELS: &[(&str, &str)] = &[
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+    ),
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    (
+        "scheduler.alpha.kubernetes.io/preferAvoidPods",
+        "deprecated since v1.22; use Taints and Tolerations instead",
+    ),
+    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+];
+
+/// The warnings about an object that is made, or changed from `old`.
+pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if kind.custom.is_some() {
+        return Vec::new();
+    }
+    let generation = |object: &Value| object["metadata"].get("generation").cloned();
+    let changed = old.is_none_or(|old| generation(old) != generation(object));
+    let mut warnings = Vec::new();
+    match kind.resource().as_str() {
+        "pods" => {
+            warn_of_name(object, old, "the Pod's hostname", &mut warnings);
+            if old.is_none() {
+                pod::of_pod(object, &mut warnings);
+            }
+        }
+        "podtemplates" if changed => {
+            pod::of_template(&object["template"], "template", &mut warnings);
+        }
+        "replicationcontrollers" | "deployments.apps" | "replicasets.apps" => {
+            warn_of_name(object, old, "Pod names and hostnames", &mut warnings);
+            of_workload(object, changed, &mut warnings);
+        }
+        "daemonsets.apps" => of_workload(object, old.is_none(), &mut warnings),
+        "statefulsets.apps" => {
+            of_workload(object, changed, &mut warnings);
+            storage::of_stateful_set(object, old.is_some(), &mut warnings);
+        }
+        "jobs.batch" => {
+            warn_of_name(object, old, "Pod names and hostnames", &mut warnings);
+            if changed {
+                of_job(&object["spec"], "spec", &mut warnings);
+            }
+        }
+        "cronjobs.batch" => {
+            warn_of_name(object, old, "Pod names and hostnames", &mut warnings);
+            if changed {
+                let spec = &object["spec"]["jobTemplate"]["spec"];
+                of_job(spec, "spec.jobTemplate.spec", &mut warnings);
+            }
+            if old.is_some() && text(object, "/spec/schedule").contains("TZ") {
+                warnings.push(
+                    "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                     https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for \
+                     more details"
+                        .to_owned(),
+                );
+            }
+        }
+        "services" => service::of_service(object, &mut warnings),
+        "endpointslices.discovery.k8s.io" if old.is_none() && object["addressType"] == "FQDN" => {
+            warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        "ingresses.networking.k8s.io" if old.is_none() => {
+            service::of_ingress(object, &mut warnings);
+        }
+        "nodes" => of_node(object, &mut warnings),
+        "serviceaccounts" => of_account(object, old, &mut warnings),
+        "resourcequotas" if old.is_none() => storage::of_quota(object, &mut warnings),
+        "persistentvolumes" => storage::of_volume(object, &mut warnings),
+        "persistentvolumeclaims" => storage::of_claim(object, &mut warnings),
+        "storageclasses.storage.k8s.io" => storage::of_class(object, &mut warnings),
+        "csidrivers.storage.k8s.io" => storage::of_driver(object, old, &mut warnings),
+        "runtimeclasses.node.k8s.io" => {
+            for key in keys(&object["scheduling"]["nodeSelector"]) {
+                if let Some(why) = old_label(key) {
+                    warnings.push(format!("scheduling.nodeSelector: {why}"));
+                }
+            }
+        }
+        _ => {}
+    }
+    warnings
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn keys(map: &Value) -> impl Iterator<Item = &str> {
+    map.as_object().into_iter().flatten().map(|(key, _)| key.as_str())
+}
+
+fn has_annotation(object: &Value, key: &str) -> bool {
+    object["metadata"]["annotations"].get(key).is_some()
+}
+
+fn old_label(key: &str) -> Option<&'static str> {
+    OLD_LABELS.iter().find(|(label, _)| *label == key).map(|(_, why)| *why)
+}
+
+/// Terms that select nodes; `values` says whether their values are looked at, too.
+fn of_node_term(term: &Value, values: bool, path: &str, warnings: &mut Vec<String>) {
+    for (index, expression) in list(term, "/matchExpressions").iter().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        let key = text(expression, "/key");
+        if let Some(why) = old_label(key) {
+            warnings.push(format!("{path}.key: {key} is {why}"));
+        }
+        for (index, value) in list(expression, "/values").iter().enumerate().filter(|_| values) {
+            let value = value.as_str().unwrap_or_default();
+            for why in validate::label_value_problems(value) {
+                warnings.push(format!("{path}.values[{index}]: {value} is invalid, {why}"));
+            }
+        }
+    }
+}
+
+/// An amount of bytes that no memory has.
+fn of_fraction(amounts: &Value, name: &str, path: &str, warnings: &mut Vec<String>) {
+    let Some(shown) = amounts.get(name).and_then(Value::as_str) else { return };
+    if shown.parse::<Quantity>().is_ok_and(|amount| amount.rounded_up() != amount) {
+        let why = "is invalid, must be an integer";
+        warnings.push(format!("{path}[{name}]: fractional byte value {shown:?} {why}"));
+    }
+}
+
+fn warn_of_name(object: &Value, old: Option<&Value>, used: &str, warnings: &mut Vec<String>) {
+    let problems = validate::dns_label(text(object, "/metadata/name"));
+    if old.is_none() && !problems.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in {used}, which can result in surprising behavior; a \
+             DNS label is recommended: [{}]",
+            problems.join(" ")
+        ));
+    }
+}
+
+fn of_workload(object: &Value, changed: bool, warnings: &mut Vec<String>) {
+    if changed {
+        pod::of_template(&object["spec"]["template"], "spec.template", warnings);
+    }
+}
+
+fn of_job(spec: &Value, path: &str, warnings: &mut Vec<String>) {
+    let many = |field: &str, limit: i64| spec[field].as_i64().unwrap_or(0) > limit;
+    let indexed = spec["completionMode"] == "Indexed";
+    if indexed && many("completions", 100_000) && many("parallelism", 10_000) {
+        warnings.push(format!(
+            "{path}: In Indexed Jobs with a number of completions higher than 10^5 and a \
+             parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes \
+             when a big number of indexes fail"
+        ));
+    }
+    pod::of_template(&spec["template"], &format!("{path}.template"), warnings);
+}
+
+fn of_node(node: &Value, warnings: &mut Vec<String>) {
+    if !text(node, "/spec/externalID").is_empty() {
+        let why = "this field is deprecated, and is unused by Kubernetes";
+        warnings.push(format!("spec.externalID: {why}"));
+    }
+}
+
+fn of_account(account: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {
+    let key = "kubernetes.io/enforce-mountable-secrets";
+    let had = old.is_some_and(|old| has_annotation(old, key));
+    if has_annotation(account, key) && !had {
+        let why = "prefer separate namespaces to isolate access to mounted secrets";
+        warnings.push(format!("metadata.annotations[{key}]: deprecated in v1.32+; {why}"));
+    }
+}
