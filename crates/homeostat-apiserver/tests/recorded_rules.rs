@@ -5,18 +5,6 @@
 use homeostat_apiserver::custom;
 use serde_json::{Value, json};
 
-/// Macros that the parser does not know, and fields that are words of the language: such rules could
-/// not be evaluated here, so they are refused where kube-apiserver takes them.
-const NOT_SPOKEN: &[&str] = &[
-    "self.namespace == \"a\"",
-    "self.mm.all(k, v, v == \"a\")",
-    "self.ls.all(i, x, i < 10 && x != \"\")",
-    "self.ls.sortBy(x, x.size()) == self.ls",
-    "self.lo.sortBy(x, x.v).size() == 1",
-    "self.ls.transformList(i, x, x + \"a\").size() > 0",
-    "self.mm.transformMap(k, v, v + \"a\").size() > 0",
-];
-
 fn definition(properties: &Value, rule: &Value) -> Value {
     let mut definition = json!({
         "metadata": {"name": "qs.example.com"},
@@ -48,9 +36,7 @@ fn rules_are_refused_as_kube_apiserver_does() {
                 json!([field, error.message()])
             })
             .collect();
-        let unspoken = NOT_SPOKEN.contains(&case["rule"]["rule"].as_str().unwrap());
-        let is_right = (case["errors"] == json!(ours)) != unspoken;
-        if !is_right {
+        if case["errors"] != json!(ours) {
             mistakes.push(format!(
                 "{}\n  theirs {}\n  ours   {}",
                 case["rule"],

@@ -1,10 +1,13 @@
 //! What administrators configured, read and compiled once per change of it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
 use super::expression::Expression;
+use crate::cel::Type;
+use crate::cel::admission::{composed, patches, variables};
 use crate::registry::metadata;
 use crate::store::{Range, Store, Stored};
 
@@ -21,6 +24,8 @@ pub(super) struct Policy {
     pub(super) conditions: Vec<Expression>,
     pub(super) variables: Vec<(String, Expression)>,
     pub(super) validations: Vec<Validation>,
+    /// The values of its audit annotations: kept nowhere, but they may fail.
+    pub(super) annotations: Vec<Expression>,
     pub(super) mutations: Vec<Mutation>,
     /// Whether it wants to see what others change after it.
     pub(super) reinvokes: bool,
@@ -141,28 +146,43 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or("")
 }
 
-fn conditions(object: &Value, pointer: &str) -> Vec<Expression> {
-    list(object, pointer).map(|condition| Expression::of(condition, "expression")).collect()
+fn conditions(object: &Value, pointer: &str, has_params: bool) -> Vec<Expression> {
+    let scope = variables(has_params, true);
+    list(object, pointer).map(|given| Expression::of(given, "expression", &scope)).collect()
 }
 
 fn compile_policy(policy: &Value, bindings: &[Value]) -> Policy {
     let name = metadata::name(policy).to_owned();
     let param_kind = policy.pointer("/spec/paramKind").filter(|kind| kind.is_object());
+    let has_params = param_kind.is_some();
     let own = |binding: &&Value| {
         binding.pointer("/spec/policyName").and_then(Value::as_str) == Some(name.as_str())
     };
+    let mut known: BTreeMap<String, Type> = BTreeMap::new();
+    let mut declared = Vec::new();
+    for variable in list(policy, "/spec/variables") {
+        let scope = [variables(has_params, true), vec![composed(&known)]].concat();
+        let expression = Expression::of(variable, "expression", &scope);
+        known.insert(text(variable, "name").to_owned(), expression.ty());
+        declared.push((text(variable, "name").to_owned(), expression));
+    }
+    let scope =
+        |authorizer: bool| [variables(has_params, authorizer), vec![composed(&known)]].concat();
     Policy {
         constraints: policy.pointer("/spec/matchConstraints").cloned().unwrap_or_default(),
         param_kind: param_kind
             .map(|kind| (text(kind, "apiVersion").to_owned(), text(kind, "kind").to_owned())),
-        conditions: conditions(policy, "/spec/matchConditions"),
-        variables: list(policy, "/spec/variables")
-            .map(|variable| {
-                (text(variable, "name").to_owned(), Expression::of(variable, "expression"))
-            })
+        conditions: conditions(policy, "/spec/matchConditions", has_params),
+        variables: declared,
+        validations: list(policy, "/spec/validations")
+            .map(|validation| compile_validation(validation, &scope(true), &scope(false)))
             .collect(),
-        validations: list(policy, "/spec/validations").map(compile_validation).collect(),
-        mutations: list(policy, "/spec/mutations").map(compile_mutation).collect(),
+        annotations: list(policy, "/spec/auditAnnotations")
+            .map(|annotation| Expression::of(annotation, "valueExpression", &scope(false)))
+            .collect(),
+        mutations: list(policy, "/spec/mutations")
+            .map(|mutation| compile_mutation(mutation, scope(true)))
+            .collect(),
         reinvokes: policy.pointer("/spec/reinvocationPolicy").and_then(Value::as_str)
             == Some("IfNeeded"),
         fails: policy.pointer("/spec/failurePolicy").and_then(Value::as_str) != Some("Ignore"),
@@ -171,19 +191,28 @@ fn compile_policy(policy: &Value, bindings: &[Value]) -> Policy {
     }
 }
 
-fn compile_mutation(mutation: &Value) -> Mutation {
+fn compile_mutation(mutation: &Value, mut scope: Vec<(&'static str, Type)>) -> Mutation {
+    let [patched, operation] = patches();
+    scope.push(("Object", Type::Meta(Arc::new(patched))));
+    scope.push(("JSONPatch", Type::Meta(Arc::new(operation))));
+    let expression = |field: &str| Expression::of(&mutation[field], "expression", &scope);
     match text(mutation, "patchType") {
-        "JSONPatch" => Mutation::Patch(Expression::of(&mutation["jsonPatch"], "expression")),
-        _ => Mutation::Apply(Expression::of(&mutation["applyConfiguration"], "expression")),
+        "JSONPatch" => Mutation::Patch(expression("jsonPatch")),
+        _ => Mutation::Apply(expression("applyConfiguration")),
     }
 }
 
-fn compile_validation(validation: &Value) -> Validation {
-    let expression = text(validation, "messageExpression");
+fn compile_validation(
+    validation: &Value,
+    scope: &[(&str, Type)],
+    message_scope: &[(&str, Type)],
+) -> Validation {
+    let has_message = !text(validation, "messageExpression").is_empty();
     Validation {
-        expression: Expression::of(validation, "expression"),
+        expression: Expression::of(validation, "expression", scope),
         message: text(validation, "message").to_owned(),
-        message_expression: (!expression.is_empty()).then(|| Expression::new(expression)),
+        message_expression: has_message
+            .then(|| Expression::of(validation, "messageExpression", message_scope)),
         reason: match text(validation, "reason") {
             "Forbidden" => "Forbidden",
             "Unauthorized" => "Unauthorized",
@@ -201,7 +230,7 @@ fn compile_webhooks(configurations: &[Arc<Stored>]) -> Vec<Webhook> {
             webhooks.push(Webhook {
                 id: format!("{}/{name}", configuration.key.name),
                 rules: list(settings, "/rules").cloned().collect(),
-                conditions: conditions(settings, "/matchConditions"),
+                conditions: conditions(settings, "/matchConditions", false),
                 fails: text(settings, "failurePolicy") != "Ignore",
                 timeout: settings.get("timeoutSeconds").and_then(Value::as_u64).unwrap_or(10),
                 settings: settings.clone(),

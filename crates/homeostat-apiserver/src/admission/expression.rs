@@ -1,179 +1,154 @@
-//! Expressions of policies and match conditions: compiled once, evaluated against one request.
+//! Expressions of policies and match conditions: compiled once, evaluated against one request, as
+//! long as the budget lasts.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
-use kube_cel::cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr};
-use kube_cel::cel::common::types::CelString;
-use kube_cel::cel::objects::{Key, Map};
-use kube_cel::cel::{Context, Program, Value as Cel};
-
+use kube_cel::cel::Value as Cel;
 use serde_json::Value;
+
+use crate::cel::{self, Program, Type};
+
+/// What the expressions of one policy may cost together for one request.
+pub(super) const BUDGET: u64 = 10_000_000;
+/// The same of all match conditions.
+const CONDITIONS_BUDGET: u64 = 2_500_000;
+/// What is said when a budget is spent.
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// One expression; what does not compile is kept, and fails whenever it is evaluated.
 #[derive(Debug)]
 pub(super) struct Expression {
     pub(super) text: String,
-    root: Result<IdedExpr, String>,
+    program: Result<Program, String>,
 }
 
 impl Expression {
-    pub(super) fn new(text: &str) -> Self {
-        let root = Program::compile(text)
-            .map(|program| without_structs(program.expression().clone()))
-            .map_err(|error| error.to_string());
-        Self { text: text.to_owned(), root }
+    /// The expression in a field of an object, which may speak of `variables`.
+    pub(super) fn of(object: &Value, field: &str, variables: &[(&str, Type)]) -> Self {
+        let text = object.get(field).and_then(Value::as_str).unwrap_or("");
+        Self { text: text.to_owned(), program: Program::compile(text, variables) }
     }
 
-    /// The expression in a field of an object.
-    pub(super) fn of(object: &Value, field: &str) -> Self {
-        Self::new(object.get(field).and_then(Value::as_str).unwrap_or(""))
+    /// The type of its value, as far as it is known.
+    pub(super) fn ty(&self) -> Type {
+        self.program.as_ref().map_or(Type::Dyn, |program| program.ty().clone())
     }
 
     /// The value, or why there is none, in the API's words.
-    pub(super) fn evaluate(&self, bound: &Bound) -> Result<Cel, String> {
-        self.resolve(bound).map_err(|error| match &self.root {
-            Ok(_) => format!("expression '{}' resulted in error: {error}", self.text),
-            Err(_) => format!("compilation error: {error}"),
-        })
+    ///
+    /// # Errors
+    /// What is said when the budget is spent; then nothing more is evaluated.
+    pub(super) fn evaluate(
+        &self,
+        scope: &Scope<'_>,
+        left: &mut u64,
+    ) -> Result<Result<Cel, String>, String> {
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(why) => return Ok(Err(format!("compilation error: {why}"))),
+        };
+        let run = program.run(scope);
+        let cost = run.cost.saturating_add(scope.cost.take());
+        *left = left.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
+        Ok(run
+            .result
+            .map_err(|fault| format!("expression '{}' resulted in error: {fault}", self.text)))
     }
-
-    fn resolve(&self, bound: &Bound) -> Result<Cel, String> {
-        let root = self.root.as_ref().map_err(Clone::clone)?;
-        Cel::resolve(root, &bound.context).map_err(|error| {
-            let error = error.to_string();
-            let Some(key) = error.strip_prefix("No such key: ") else { return error };
-            match bound.failed.get(key) {
-                Some(why) if self.text.contains(&format!("variables.{key}")) => {
-                    format!("composited variable {key:?} fails to evaluate: {why}")
-                }
-                _ => format!("no such key: {key}"),
-            }
-        })
-    }
-}
-
-/// Objects that expressions build (`Object{…}`, `JSONPatch{…}`) are maps here: nothing is known of
-/// their types, and JSON is what they become.
-fn without_structs(mut node: IdedExpr) -> IdedExpr {
-    node.expr = match node.expr {
-        Expr::Struct(object) => {
-            let entries = object.entries.into_iter().map(|mut entry| {
-                if let EntryExpr::StructField(field) = entry.expr {
-                    let name = LiteralValue::String(CelString::from(field.field));
-                    entry.expr = EntryExpr::MapEntry(MapEntryExpr {
-                        key: IdedExpr { id: entry.id, expr: Expr::Literal(name) },
-                        value: without_structs(field.value),
-                        optional: field.optional,
-                    });
-                }
-                entry
-            });
-            Expr::Map(MapExpr { entries: entries.collect() })
-        }
-        Expr::Map(mut map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    entry.value = without_structs(std::mem::take(&mut entry.value));
-                }
-            }
-            Expr::Map(map)
-        }
-        Expr::List(mut list) => {
-            list.elements = list.elements.into_iter().map(without_structs).collect();
-            Expr::List(list)
-        }
-        Expr::Call(mut call) => {
-            call.args = call.args.into_iter().map(without_structs).collect();
-            call.target = call.target.map(|target| Box::new(without_structs(*target)));
-            Expr::Call(call)
-        }
-        Expr::Comprehension(mut walk) => {
-            walk.iter_range = without_structs(std::mem::take(&mut walk.iter_range));
-            walk.loop_step = without_structs(std::mem::take(&mut walk.loop_step));
-            walk.result = without_structs(std::mem::take(&mut walk.result));
-            Expr::Comprehension(walk)
-        }
-        other => other,
-    };
-    node
 }
 
 /// Everything an expression may speak of. Absent things are null.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) object: Cel,
+    pub(super) old_object: Cel,
+    pub(super) request: Cel,
+    pub(super) params: Cel,
+    pub(super) namespace: Cel,
+}
+
+impl Given {
+    pub(super) fn new(
+        (object, old_object): (&Value, &Value),
+        request: &Value,
+        params: &Value,
+        namespace: &Value,
+    ) -> Self {
+        Self {
+            object: cel::untyped(object),
+            old_object: cel::untyped(old_object),
+            request: cel::untyped(request),
+            params: cel::untyped(params),
+            namespace: cel::untyped(namespace),
+        }
+    }
+
+    /// A scope with the variables of a policy.
+    pub(super) fn with<'a>(&self, variables: &'a [(String, Expression)]) -> Scope<'a> {
+        Scope { given: self.clone(), variables, known: RefCell::default(), cost: Cell::default() }
+    }
+}
+
+/// What one round of expressions sees. Variables of a policy are evaluated when they are first
+/// asked for.
 pub(super) struct Scope<'a> {
-    pub(super) object: &'a Value,
-    pub(super) old_object: &'a Value,
-    pub(super) request: &'a Value,
-    pub(super) params: &'a Value,
-    pub(super) namespace: &'a Value,
+    given: Given,
+    variables: &'a [(String, Expression)],
+    known: RefCell<BTreeMap<String, Result<Cel, String>>>,
+    /// What variables cost since somebody looked.
+    cost: Cell<u64>,
 }
 
-/// A scope with the variables of a policy.
-pub(super) struct Bound {
-    context: Context<'static>,
-    /// Why variables have no value, by their name.
-    failed: BTreeMap<String, String>,
-}
+impl cel::Scope for Scope<'_> {
+    fn variable(&self, name: &str) -> Option<Cel> {
+        let given = &self.given;
+        Some(match name {
+            "object" => given.object.clone(),
+            "oldObject" => given.old_object.clone(),
+            "request" => given.request.clone(),
+            "params" => given.params.clone(),
+            "namespaceObject" => given.namespace.clone(),
+            _ => return None,
+        })
+    }
 
-impl Scope<'_> {
-    /// The scope with the variables of a policy, each of which may use those before it. One that
-    /// fails is missing, so whatever uses it fails too.
-    pub(super) fn bind(&self, variables: &[(String, Expression)]) -> Bound {
-        let mut context = Context::default().with_all();
-        context.add_variable_from_value("object", value(self.object));
-        context.add_variable_from_value("oldObject", value(self.old_object));
-        context.add_variable_from_value("request", value(self.request));
-        context.add_variable_from_value("params", value(self.params));
-        context.add_variable_from_value("namespaceObject", value(self.namespace));
-        let mut bound = Bound { context, failed: BTreeMap::new() };
-        let mut known: Vec<(String, Cel)> = Vec::new();
-        for (name, expression) in variables {
-            bound.context.add_variable_from_value("variables", map(known.clone()));
-            match expression.resolve(&bound) {
-                Ok(value) => known.push((name.clone(), value)),
-                Err(why) => drop(bound.failed.insert(name.clone(), why)),
+    fn composed(&self, name: &str) -> Result<Cel, String> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return known.clone();
+        }
+        let found = self.variables.iter().find(|(own, _)| own == name);
+        let Some((_, expression)) = found else { return Err(format!("no such key: {name}")) };
+        let value = match &expression.program {
+            Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
+            Ok(program) => {
+                let run = program.run(self);
+                self.cost.set(self.cost.get().saturating_add(run.cost));
+                run.result.map_err(|fault| {
+                    format!("composited variable {name:?} fails to evaluate: {fault}")
+                })
             }
-        }
-        bound.context.add_variable_from_value("variables", map(known));
-        bound
+        };
+        self.known.borrow_mut().insert(name.to_owned(), value.clone());
+        value
     }
 }
 
-/// JSON as expressions see it: whole numbers are signed, and names are as they are.
-fn value(json: &Value) -> Cel {
-    match json {
-        Value::Null => Cel::Null,
-        Value::Bool(flag) => Cel::Bool(*flag),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(signed), _) => Cel::Int(signed),
-            (None, Some(unsigned)) => Cel::UInt(unsigned),
-            (None, None) => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(value).collect())),
-        Value::Object(fields) => {
-            map(fields.iter().map(|(name, field)| (name.clone(), value(field))))
-        }
-    }
-}
-
-fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
-    let fields = fields.into_iter().map(|(name, field)| (Key::String(Arc::new(name)), field));
-    Cel::Map(Map { map: Arc::new(fields.collect()) })
-}
-
-/// Whether every condition holds: `Ok(false)` as soon as one does not, otherwise the errors of
-/// those that have no answer.
-pub(super) fn conditions_hold(conditions: &[Expression], scope: &Bound) -> Result<bool, String> {
-    let mut errors = Vec::new();
+/// Whether every condition holds. Conditions see no namespace.
+///
+/// # Errors
+/// Those of conditions that have no answer, unless another one does not hold.
+pub(super) fn conditions_hold(conditions: &[Expression], given: &Given) -> Result<bool, String> {
+    let scope = Given { namespace: Cel::Null, ..given.clone() }.with(&[]);
+    let mut left = CONDITIONS_BUDGET;
+    let mut answers = Vec::with_capacity(conditions.len());
     for condition in conditions {
-        match condition.evaluate(scope) {
-            Ok(Cel::Bool(false)) => return Ok(false),
-            Ok(_) => {}
-            Err(error) => errors.push(error),
-        }
+        answers.push(condition.evaluate(&scope, &mut left)?);
     }
+    if answers.contains(&Ok(Cel::Bool(false))) {
+        return Ok(false);
+    }
+    let errors: Vec<String> = answers.into_iter().filter_map(Result::err).collect();
     match &errors[..] {
         [] => Ok(true),
         [one] => Err(one.clone()),

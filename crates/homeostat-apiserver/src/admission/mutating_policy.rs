@@ -5,7 +5,7 @@ use kube_cel::cel::Value as Cel;
 use serde_json::{Map, Value, json};
 
 use super::configuration::{Mutation, Policy};
-use super::expression::{Scope, conditions_hold};
+use super::expression::{BUDGET, Given, conditions_hold};
 use super::matching::{is_exempt, is_question, matched_resources};
 use super::{Review, policy};
 use crate::kinds::Kind;
@@ -87,27 +87,22 @@ fn run(
         let request = review.request(kind);
         for (position, mutation) in policy.mutations.iter().enumerate() {
             let (object, old_object) = review.shown(kind)?;
-            let scope = Scope {
-                object: &object,
-                old_object: &old_object,
-                request: &request,
-                params: &params,
-                namespace: &namespace,
-            };
-            let context = scope.bind(&policy.variables);
-            if position == 0 && !conditions_hold(&policy.conditions, &context)? {
+            let given = Given::new((&object, &old_object), &request, &params, &namespace);
+            if position == 0 && !conditions_hold(&policy.conditions, &given)? {
                 break;
             }
+            let scope = given.with(&policy.variables);
+            let mut left = BUDGET;
             let changed = match mutation {
                 Mutation::Apply(expression) => {
-                    let mut config = to_json(&expression.evaluate(&context)?)?;
+                    let mut config = to_json(&expression.evaluate(&scope, &mut left)??)?;
                     config["apiVersion"] = object["apiVersion"].clone();
                     config["kind"] = object["kind"].clone();
                     apply::merged(review.form.unwrap_or(kind).schema.root(), &object, &config)
                         .map_err(|error| format!("error applying patch: {error}"))?
                 }
                 Mutation::Patch(expression) => {
-                    let operations = to_json(&expression.evaluate(&context)?)?;
+                    let operations = to_json(&expression.evaluate(&scope, &mut left)??)?;
                     patch::json(&object, &operations)
                         .map_err(|error| format!("JSON Patch: {error}"))?
                 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Review;
 use super::configuration::{Policy, Validation};
-use super::expression::{Bound, Scope, conditions_hold};
+use super::expression::{BUDGET, Given, conditions_hold};
 use super::matching::{is_exempt, is_question, matched_resources, selects};
 use crate::kinds::Kind;
 use crate::registry::metadata;
@@ -111,39 +111,68 @@ fn evaluate(
     let (object, old_object) = review.shown(kind)?;
     let request = review.request(kind);
     let namespace = namespace(review);
-    let scope = Scope {
-        object: &object,
-        old_object: &old_object,
-        request: &request,
-        params,
-        namespace: &namespace,
-    };
-    let context = scope.bind(&policy.variables);
+    let given = Given::new((&object, &old_object), &request, params, &namespace);
     let failed = |message: String| Denial { message, reason: "Invalid" };
-    match conditions_hold(&policy.conditions, &context) {
+    let failure = |message: String| policy.fails.then(|| failed(message)).into_iter().collect();
+    match conditions_hold(&policy.conditions, &given) {
         Ok(true) => {}
-        Err(error) if policy.fails => return Ok(vec![failed(error)]),
-        Ok(false) | Err(_) => return Ok(Vec::new()),
+        Ok(false) => return Ok(Vec::new()),
+        Err(error) => return Ok(failure(error)),
     }
-    let judged = policy.validations.iter().filter_map(|validation| {
-        match validation.expression.evaluate(&context) {
-            Ok(Cel::Bool(true)) => None,
-            Ok(_) => {
-                Some(Denial { message: message(validation, &context), reason: validation.reason })
-            }
-            Err(error) => policy.fails.then(|| failed(error)),
-        }
+    let mut left = BUDGET;
+    let scope = given.with(&policy.variables);
+    let validations = policy.validations.iter();
+    let judged = validations
+        .map(|validation| validation.expression.evaluate(&scope, &mut left))
+        .collect::<Result<Vec<_>, _>>();
+    let judged = match judged {
+        Ok(judged) => judged,
+        Err(spent) => return Ok(failure(spent)),
+    };
+    let scope = given.with(&policy.variables);
+    let messages = policy.validations.iter().map(|validation| {
+        let expression = validation.message_expression.as_ref();
+        expression.map(|expression| expression.evaluate(&scope, &mut left)).transpose()
     });
-    Ok(judged.collect())
+    let messages = messages.collect::<Result<Vec<_>, _>>();
+    let mut denials = Vec::new();
+    for (at, (validation, answer)) in policy.validations.iter().zip(judged).enumerate() {
+        let denial = match (answer, &messages) {
+            (Err(error), _) => policy.fails.then(|| failed(error)),
+            (Ok(_), Err(spent)) => {
+                policy.fails.then(|| failed(format!("failed messageExpression: {spent}")))
+            }
+            (Ok(Cel::Bool(true)), _) => None,
+            (Ok(_), Ok(messages)) => {
+                let message = message(validation, messages.get(at).and_then(Option::as_ref));
+                Some(Denial { message, reason: validation.reason })
+            }
+        };
+        denials.extend(denial);
+    }
+    denials.extend(annotation_failures(policy, &given).into_iter().map(failed));
+    Ok(denials)
 }
 
-fn message(validation: &Validation, context: &Bound) -> String {
-    let made = validation.message_expression.as_ref().and_then(|expression| {
-        match expression.evaluate(context) {
-            Ok(Cel::String(text)) => Some(text.trim().to_owned()),
-            _ => None,
+/// Why audit annotations have no value; nobody keeps those that have one.
+fn annotation_failures(policy: &Policy, given: &Given) -> Vec<String> {
+    let (scope, mut left) = (given.with(&policy.variables), BUDGET);
+    let mut failures = Vec::new();
+    for annotation in policy.annotations.iter().filter(|_| policy.fails) {
+        match annotation.evaluate(&scope, &mut left) {
+            Ok(Ok(_)) => {}
+            Ok(Err(why)) => failures.push(why),
+            Err(spent) => return vec![spent],
         }
-    });
+    }
+    failures
+}
+
+fn message(validation: &Validation, made: Option<&Result<Cel, String>>) -> String {
+    let made = match made {
+        Some(Ok(Cel::String(text))) => Some(text.trim().to_owned()),
+        _ => None,
+    };
     let usable =
         |text: &String| !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
     made.filter(usable)

@@ -8,11 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::Review;
 use super::configuration::Webhook;
-use super::expression::{Scope, conditions_hold};
+use super::expression::{Given, conditions_hold};
 use super::inquiry::{Inquiry, Question, Topic};
 use super::matching::{is_exempt, matched};
-use super::{Review, policy};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -106,14 +106,9 @@ fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind
         return Ok(Some(kind));
     }
     let (object, old_object) = review.shown(&kind)?;
-    let scope = Scope {
-        object: &object,
-        old_object: &old_object,
-        request: &review.request(&kind),
-        params: &Value::Null,
-        namespace: &policy::namespace(review),
-    };
-    match conditions_hold(&webhook.conditions, &scope.bind(&[])) {
+    let request = review.request(&kind);
+    let given = Given::new((&object, &old_object), &request, &Value::Null, &Value::Null);
+    match conditions_hold(&webhook.conditions, &given) {
         Ok(true) => Ok(Some(kind)),
         Err(error) if webhook.fails => Err(review.forbid(&error)),
         Ok(false) | Err(_) => Ok(None),

@@ -1,7 +1,7 @@
 //! The type checker: what an expression evaluates to, or everything that is wrong with it.
 //!
-//! Follows the rules of cel-go: overloads are tried with fresh type parameters, `dyn` fits
-//! everywhere, and literals of lists and maps are of one type.
+//! Follows the rules of cel-go: overloads are tried with fresh type parameters, and `dyn` fits
+//! everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,17 +53,14 @@ pub(crate) fn check(source: &Source, variables: Variables<'_>) -> Result<Checked
     };
     let ty = checker.node(&source.root);
     let Checker { bindings, mut checked, mut mistakes, .. } = checker;
-    if mistakes.is_empty() {
-        mistakes = literals::mistakes(source);
-    }
-    if !mistakes.is_empty() {
-        return Err(source.report(mistakes));
-    }
     checked.ty = bindings.resolved(&ty, true);
     for ty in checked.types.values_mut() {
         *ty = bindings.resolved(ty, true);
     }
-    Ok(checked)
+    if mistakes.is_empty() {
+        mistakes = literals::mistakes(source, &checked.types);
+    }
+    if mistakes.is_empty() { Ok(checked) } else { Err(source.report(mistakes)) }
 }
 
 struct Checker<'a> {
@@ -101,7 +98,7 @@ impl Checker<'_> {
                     if list.optional_indices.contains(&at) {
                         ty = self.unwrapped(element.id, &ty);
                     }
-                    item = Some(self.join(element.id, item, ty));
+                    item = Some(self.join(item, ty));
                 }
                 Type::list(item.unwrap_or_else(|| self.bindings.fresh()))
             }
@@ -110,12 +107,12 @@ impl Checker<'_> {
                 for entry in &map.entries {
                     let EntryExpr::MapEntry(entry) = &entry.expr else { continue };
                     let key = self.node(&entry.key);
-                    keys = Some(self.join(entry.key.id, keys, key));
+                    keys = Some(self.join(keys, key));
                     let mut value = self.node(&entry.value);
                     if entry.optional {
                         value = self.unwrapped(entry.value.id, &value);
                     }
-                    values = Some(self.join(entry.value.id, values, value));
+                    values = Some(self.join(values, value));
                 }
                 let key = keys.unwrap_or_else(|| self.bindings.fresh());
                 Type::map(key, values.unwrap_or_else(|| self.bindings.fresh()))
@@ -153,15 +150,13 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of a literal that has one more element.
-    fn join(&mut self, id: u64, before: Option<Type>, next: Type) -> Type {
+    /// The type of a literal that has one more element: anything, where they differ. Only some
+    /// functions take such literals; the others are found afterwards.
+    fn join(&mut self, before: Option<Type>, next: Type) -> Type {
         let Some(before) = before else { return next };
         if self.bindings.assign(&before, &next) {
             return self.bindings.most_general(&before, &next);
         }
-        let before = self.bindings.resolved(&before, false);
-        let next = self.bindings.resolved(&next, false);
-        self.refuse(id, format!("expected type '{before}' but found '{next}'"));
         Type::Dyn
     }
 
@@ -201,7 +196,10 @@ impl Checker<'_> {
                 found => Type::optional(found),
             },
             Type::Map(pair) => pair.1.clone(),
-            Type::Object(object) => match object.fields.get(field) {
+            Type::Object(object) => match object.fields.get(field).or_else(|| {
+                // Words of the language are escaped, but may be written as they are.
+                object.fields.get(super::decl::escaped_word(field)?)
+            }) {
                 Some(ty) => ty.clone(),
                 None => self.refuse(id, format!("undefined field '{field}'")),
             },
@@ -224,6 +222,18 @@ impl Checker<'_> {
                 found @ Type::Optional(_) => found,
                 found => Type::optional(found),
             };
+        }
+        if let Some(overload) = match call.func_name.as_str() {
+            "_&&_" => Some("logical_and"),
+            "_||_" => Some("logical_or"),
+            _ => None,
+        } {
+            for argument in &call.args {
+                let ty = self.node(argument);
+                self.expect(argument.id, &ty, &Type::Bool);
+            }
+            self.checked.overloads.insert(id, vec![overload]);
+            return Type::Bool;
         }
         if let Some(target) = &call.target {
             // A function of a library: `sets.contains(a, b)`.

@@ -136,38 +136,48 @@ impl Decl {
     }
 }
 
-/// Names that are words of the language.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
+/// Words of the language, and how fields of that name are written.
+const RESERVED: &[(&str, &str)] = &[
+    ("true", "__true__"),
+    ("false", "__false__"),
+    ("null", "__null__"),
+    ("in", "__in__"),
+    ("as", "__as__"),
+    ("break", "__break__"),
+    ("const", "__const__"),
+    ("continue", "__continue__"),
+    ("else", "__else__"),
+    ("for", "__for__"),
+    ("function", "__function__"),
+    ("if", "__if__"),
+    ("import", "__import__"),
+    ("let", "__let__"),
+    ("loop", "__loop__"),
+    ("package", "__package__"),
+    ("namespace", "__namespace__"),
+    ("return", "__return__"),
+    ("var", "__var__"),
+    ("void", "__void__"),
+    ("while", "__while__"),
 ];
+
+/// How a field is written whose name is a word of the language.
+pub(super) fn escaped_word(name: &str) -> Option<&'static str> {
+    RESERVED.iter().find(|(word, _)| *word == name).map(|(_, escaped)| *escaped)
+}
+
+/// Whether a name is a word of the language.
+pub(crate) fn is_word(name: &str) -> bool {
+    escaped_word(name).is_some()
+}
 
 /// The name of a field in expressions; `None` when it cannot be written.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
-        return Some(format!("__{name}__"));
+    if let Some(escaped) = escaped_word(name) {
+        return Some(escaped.to_owned());
     }
     let plain = |char: char| char.is_ascii_alphanumeric() || char == '_';
     if !name.chars().all(|char| plain(char) || matches!(char, '.' | '-' | '/' | '$')) {

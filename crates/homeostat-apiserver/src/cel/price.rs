@@ -11,13 +11,13 @@ pub(super) const LIST: u64 = 10;
 pub(super) const MAP: u64 = 30;
 pub(super) const STRUCT: u64 = 40;
 /// Going through a string, per character.
-const TRAVERSAL: f64 = 0.1;
+pub(super) const TRAVERSAL: f64 = 0.1;
 /// A regular expression, per character.
-const REGEX: f64 = 0.25;
+pub(super) const REGEX: f64 = 0.25;
 /// The longest pattern behind a named format.
 const FORMAT_PATTERN: f64 = 128.0;
 /// An authorization check: two of them fit into an expression.
-const CHECK: u64 = 350_000;
+pub(super) const CHECK: u64 = 350_000;
 
 /// An argument.
 pub(super) struct Node<'a> {

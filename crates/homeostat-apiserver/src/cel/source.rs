@@ -1,10 +1,13 @@
 //! Expressions as text and as a tree, with the place of every node: what mistakes point at.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
 use kube_cel::cel::parser::Parser;
+
+use super::expand::{Expanded, expand};
 
 /// An expression that was read.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub(crate) struct Source {
     text: String,
     /// Where each node is. The parser tells it only along with an error.
     places: Option<Arc<SourceInfo>>,
+    /// The nodes that stand for macros, and where those were called.
+    origins: BTreeMap<u64, u64>,
 }
 
 /// One mistake, at an offset in characters.
@@ -36,7 +41,15 @@ impl Source {
                 let broken = parse(&format!("{text}\n]")).err();
                 let first = broken.and_then(|errors| errors.errors.into_iter().next());
                 let places = first.and_then(|error| error.source_info);
-                Ok(Self { root, text: text.to_owned(), places })
+                let Expanded { root, origins, mistakes } = expand(root);
+                let source = Self { root, text: text.to_owned(), places, origins };
+                if mistakes.is_empty() {
+                    return Ok(source);
+                }
+                let placed = mistakes
+                    .into_iter()
+                    .map(|(id, words)| Mistake { offset: source.offset(id), words });
+                Err(source.report(placed.collect()))
             }
             Err(errors) => {
                 let mistakes = errors.errors.iter().map(|error| {
@@ -51,6 +64,7 @@ impl Source {
 
     /// Where a node begins, or where its operator is.
     pub(crate) fn offset(&self, id: u64) -> usize {
+        let id = self.origins.get(&id).copied().unwrap_or(id);
         let found = self.places.as_ref().and_then(|places| places.offset_for(id));
         found.and_then(|(start, _)| usize::try_from(start).ok()).unwrap_or_default()
     }

@@ -1,81 +1,114 @@
 //! CEL rules of custom resources (`x-kubernetes-validations`), compiled once per definition.
 //!
-//! The walk is ours, so that `oldSelf` is the same item of a keyed list and the order of errors is
-//! fixed; a single node's rules are compiled and evaluated by `kube-cel`.
+//! One object has one budget: when its rules have cost that much, no more of them are asked.
 
 use std::collections::BTreeMap;
 
-use kube_cel::{CompiledSchema, ErrorKind, ValidationError};
 use serde_json::{Map, Value, json};
 
 use super::{join, schema::old_item};
+use crate::cel::{self, Decl, Fault, Program, Scope};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::schema::{NodeId, Schema, Type};
+use crate::schema::{NodeId, Rule, Schema, Type};
+
+/// What all rules may cost together for one object.
+const BUDGET: u64 = 10_000_000;
+/// Longer messages are not shown.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// The compiled rules of one schema, by the node they stand on. Empty by default.
 #[derive(Debug, Default)]
 pub struct Rules {
-    nodes: BTreeMap<NodeId, CompiledSchema>,
+    nodes: BTreeMap<NodeId, NodeRules>,
 }
 
+#[derive(Debug)]
+struct NodeRules {
+    /// What `self` is.
+    ty: cel::Type,
+    rules: Vec<Compiled>,
+}
+
+/// A rule. What does not compile is kept and refuses every object; it is found when the definition
+/// is written.
+#[derive(Debug)]
+struct Compiled {
+    rule: Rule,
+    program: Result<Program, String>,
+    message: Option<Program>,
+}
+
+/// Nothing is left to pay for more rules.
+struct Spent;
+
 impl Rules {
-    /// Compiles every rule below the schema, which must be a tree. A rule that does not compile
-    /// is kept and refuses every object; it is found when the definition is written.
+    /// Compiles every rule below the schema, which must be a tree.
     #[must_use]
     pub fn compile(schema: Schema<'_>) -> Self {
         let mut rules = Self::default();
-        rules.collect(schema);
+        rules.collect(schema, true);
         rules
     }
 
-    fn collect(&mut self, schema: Schema<'_>) {
+    fn collect(&mut self, schema: Schema<'_>, is_root: bool) {
         let node = schema.node();
-        if !node.rules.is_empty() {
-            let mut document = document(schema);
-            let rules: Vec<Value> = node.rules.iter().map(rule_document).collect();
-            document["x-kubernetes-validations"] = Value::Array(rules);
-            self.nodes.insert(schema.id(), kube_cel::compile_schema(&document));
+        if !node.rules.is_empty()
+            && let Some(decl) =
+                Decl::of(&document(schema), is_root || node.embedded_resource, "selfType")
+        {
+            let rules = node.rules.iter().map(|rule| Compiled::new(rule, &decl.ty)).collect();
+            self.nodes.insert(schema.id(), NodeRules { ty: decl.ty, rules });
         }
         for id in node.properties.values().chain(&node.additional).chain(&node.items) {
-            self.collect(schema.sibling(*id));
+            self.collect(schema.sibling(*id), false);
+        }
+    }
+}
+
+impl Compiled {
+    fn new(rule: &Rule, own: &cel::Type) -> Self {
+        let old = match rule.optional_old_self {
+            true => cel::Type::optional(own.clone()),
+            false => own.clone(),
+        };
+        let variables = [("self", own.clone()), ("oldSelf", old)];
+        let compile = |text: &str| Program::compile(text, &variables);
+        let message = rule.message_expression.as_deref().filter(|text| !text.is_empty());
+        Self {
+            program: compile(&rule.expression),
+            message: message.and_then(|text| compile(text).ok()),
+            rule: rule.clone(),
         }
     }
 
-    fn check(
-        &self,
-        schema: Schema<'_>,
-        value: &Value,
-        old: Option<&Value>,
-        path: &str,
-        errors: &mut Vec<FieldError>,
-    ) {
-        // what did not change is not judged again
-        if old == Some(value) {
-            return;
+    fn uses_old(&self) -> bool {
+        self.program.as_ref().is_ok_and(|program| program.uses("oldSelf"))
+    }
+
+    /// What is said of it in errors.
+    fn name(&self) -> &str {
+        match self.rule.message.as_deref().filter(|message| !message.is_empty()) {
+            Some(message) => message.trim(),
+            None => self.rule.expression.trim(),
         }
-        if let Some(compiled) = self.nodes.get(&schema.id())
-            && let Err(broken) = kube_cel::validate_compiled(compiled, value, old)
-        {
-            errors.extend(broken.iter().map(|error| field_error(error, value, path)));
-        }
-        match value {
-            Value::Object(object) => {
-                for (name, value) in object {
-                    if let Some(field) = schema.field(name) {
-                        let before = old.and_then(|old| old.get(name));
-                        self.check(field, value, before, &join(path, name), errors);
-                    }
-                }
-            }
-            Value::Array(items) => {
-                let Some(item_schema) = schema.items() else { return };
-                for (index, item) in items.iter().enumerate() {
-                    let before = old_item(schema.node(), item, old);
-                    self.check(item_schema, item, before, &format!("{path}[{index}]"), errors);
-                }
-            }
-            _ => {}
+    }
+}
+
+/// `self`, and the same before.
+struct Selves {
+    new: kube_cel::cel::Value,
+    old: Option<kube_cel::cel::Value>,
+}
+
+impl Scope for Selves {
+    fn variable(&self, name: &str) -> Option<kube_cel::cel::Value> {
+        match name {
+            "self" => Some(self.new.clone()),
+            "oldSelf" => self.old.clone(),
+            _ => None,
         }
     }
 }
@@ -88,32 +121,189 @@ pub(super) fn has_rules(kind: &Kind) -> bool {
 /// What the rules of a custom resource refuse. Built-in kinds have none.
 #[must_use]
 pub fn rules(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if let Some(custom) = &kind.custom
-        && !custom.rules.nodes.is_empty()
-    {
-        custom.rules.check(kind.schema.root(), value, old, "", &mut errors);
-    }
-    errors
+    let Some(custom) = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty()) else {
+        return Vec::new();
+    };
+    let mut check = Check { rules: &custom.rules, left: BUDGET, errors: Vec::new() };
+    // Why it ended early is among the errors.
+    let _ = check.node(kind.schema.root(), value, old, "", false);
+    check.errors
 }
 
-fn field_error(error: &ValidationError, value: &Value, path: &str) -> FieldError {
-    let path = match error.field_path.as_str() {
-        "" => path.to_owned(),
-        below => join(path, below.trim_start_matches('.')),
-    };
-    let shown = (!value.is_object() && !value.is_array()).then(|| value.clone());
-    let detail = match error.kind {
-        ErrorKind::ValidationFailure => error.message.trim().to_owned(),
-        _ => {
-            let why = error.message.trim_start_matches("rule evaluation error: ");
-            let why = why.replacen("No such key", "no such key", 1);
-            let words = format!("{why} evaluating rule: {}", error.rule.trim());
-            let shown = Some(Value::from(super::schema::json_type(value)));
-            return FieldError { path, reason: Reason::Invalid, value: shown, detail: words };
+/// The check of one object.
+struct Check<'a> {
+    rules: &'a Rules,
+    left: u64,
+    errors: Vec<FieldError>,
+}
+
+impl Check<'_> {
+    /// Checks a value and what is in it. `unchanged` says it of what it is in.
+    fn node(
+        &mut self,
+        schema: Schema<'_>,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+        unchanged: bool,
+    ) -> Result<(), Spent> {
+        if value.is_null() {
+            return Ok(());
         }
-    };
-    match error.reason.as_deref() {
+        let old = old.filter(|old| !old.is_null());
+        let unchanged = unchanged || old == Some(value);
+        if let Some(node) = self.rules.nodes.get(&schema.id()) {
+            self.own_rules(schema, node, value, old, path, unchanged)?;
+        }
+        match value {
+            Value::Object(object) => {
+                for (name, value) in object {
+                    let Some(field) = schema.field(name) else { continue };
+                    let before = old.and_then(|old| old.get(name));
+                    let is_key = !schema.node().properties.contains_key(name);
+                    let path = if is_key { format!("{path}[{name}]") } else { join(path, name) };
+                    self.node(field, value, before, &path, unchanged)?;
+                }
+            }
+            Value::Array(items) => {
+                let Some(item_schema) = schema.items() else { return Ok(()) };
+                for (index, item) in items.iter().enumerate() {
+                    let before = old_item(schema.node(), item, old);
+                    let path = format!("{path}[{index}]");
+                    self.node(item_schema, item, before, &path, unchanged)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn pay(&mut self, cost: u64) -> bool {
+        let enough = cost <= self.left;
+        self.left = self.left.saturating_sub(cost);
+        enough
+    }
+
+    fn own_rules(
+        &mut self,
+        schema: Schema<'_>,
+        node: &NodeRules,
+        value: &Value,
+        old: Option<&Value>,
+        path: &str,
+        unchanged: bool,
+    ) -> Result<(), Spent> {
+        let kind = type_name(schema.node().ty);
+        let trouble = |detail: String| FieldError {
+            path: path.to_owned(),
+            reason: Reason::Invalid,
+            value: Some(kind.into()),
+            detail,
+        };
+        if self.left == 0 {
+            self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
+            return Err(Spent);
+        }
+        let new = cel::typed(value, &node.ty);
+        let old = old.map(|old| cel::typed(old, &node.ty));
+        let (plain, optional) = (
+            Selves { new: new.clone(), old: old.clone() },
+            Selves { new, old: Some(cel::maybe(old.clone())) },
+        );
+        for compiled in &node.rules {
+            let program = match &compiled.program {
+                Ok(program) => program,
+                Err(why) => {
+                    self.errors.push(trouble(format!("rule compile error: {why}")));
+                    continue;
+                }
+            };
+            let is_optional = compiled.rule.optional_old_self;
+            if compiled.uses_old() && old.is_none() && !is_optional {
+                continue;
+            }
+            let run = program.run(if is_optional { &optional } else { &plain });
+            if !self.pay(run.cost) {
+                self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
+                return Err(Spent);
+            }
+            match run.result {
+                Ok(kube_cel::cel::Value::Bool(true)) => {}
+                Err(Fault::Exceeded) => {
+                    self.errors.push(trouble(format!(
+                        "'{}': no further validation rules will be run due to call cost exceeds \
+                         limit for rule: {}",
+                        Fault::Exceeded,
+                        compiled.name()
+                    )));
+                    return Err(Spent);
+                }
+                Err(Fault::Failed(why)) if why.starts_with("no such overload") => {
+                    self.errors.push(trouble(format!(
+                        "'{why}': call arguments did not match a supported operator, function or \
+                         macro signature for rule: {}",
+                        compiled.name()
+                    )));
+                }
+                Err(Fault::Failed(why)) => {
+                    let detail = format!("{why} evaluating rule: {}", compiled.name());
+                    self.errors.push(trouble(detail));
+                }
+                Ok(_) => {
+                    let path = match compiled.rule.field_path.as_deref() {
+                        None | Some("") => path.to_owned(),
+                        Some(below) => join(path, below.trim_start_matches('.')),
+                    };
+                    let (error, spent) = match self.message(compiled, &plain) {
+                        Ok(message) => (broken(compiled, path, value, message), Ok(())),
+                        Err(detail) => (FieldError { path, ..trouble(detail) }, Err(Spent)),
+                    };
+                    // What did not change is not held against anybody.
+                    if compiled.uses_old() || !unchanged {
+                        self.errors.push(error);
+                    }
+                    spent?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The message of a broken rule, or that it cost too much to find.
+    fn message(&mut self, compiled: &Compiled, selves: &Selves) -> Result<String, String> {
+        let otherwise = match compiled.rule.message.as_deref() {
+            None | Some("") => format!("failed rule: {}", compiled.rule.expression.trim()),
+            Some(message) => message.trim().to_owned(),
+        };
+        let Some(program) = &compiled.message else { return Ok(otherwise) };
+        let run = program.run(selves);
+        if !self.pay(run.cost) {
+            return Err(
+                "messageExpression evaluation failed due to running out of cost budget, no \
+                        further validation rules will be run"
+                    .to_owned(),
+            );
+        }
+        match run.result {
+            Err(Fault::Exceeded) => Err(format!(
+                "no further validation rules will be run due to call cost exceeds limit for \
+                 messageExpression: {:?}",
+                compiled.rule.message_expression.as_deref().unwrap_or_default()
+            )),
+            Ok(kube_cel::cel::Value::String(text)) => {
+                let text = text.trim();
+                let fits =
+                    !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+                Ok(if fits { text.to_owned() } else { otherwise })
+            }
+            _ => Ok(otherwise),
+        }
+    }
+}
+
+fn broken(compiled: &Compiled, path: String, value: &Value, detail: String) -> FieldError {
+    let shown = (!value.is_object() && !value.is_array()).then(|| value.clone());
+    match compiled.rule.reason.as_deref() {
         Some("FieldValueForbidden") => FieldError::forbidden(path, detail),
         Some("FieldValueRequired") => FieldError::required(path, detail),
         Some("FieldValueDuplicate") => {
@@ -123,21 +313,24 @@ fn field_error(error: &ValidationError, value: &Value, path: &str) -> FieldError
     }
 }
 
-fn rule_document(rule: &crate::schema::Rule) -> Value {
-    json!({
-        "rule": rule.expression,
-        "message": rule.message,
-        "messageExpression": rule.message_expression,
-        "reason": rule.reason,
-        "fieldPath": rule.field_path,
-        "optionalOldSelf": rule.optional_old_self,
-    })
+/// What a schema calls a type.
+fn type_name(ty: Type) -> &'static str {
+    match ty {
+        Type::Object => "object",
+        Type::Array => "array",
+        Type::String => "string",
+        Type::Integer => "integer",
+        Type::Number => "number",
+        Type::Boolean => "boolean",
+        Type::Any | Type::IntOrString => "",
+    }
 }
 
 /// The shape below a node, as far as it decides how values look inside an expression.
 fn document(schema: Schema<'_>) -> Value {
     let node = schema.node();
     let mut document = Map::new();
+    document.insert("type".to_owned(), type_name(node.ty).into());
     if !node.properties.is_empty() {
         let fields = node
             .properties

@@ -139,6 +139,31 @@ pub(crate) const KNOWN: &[Known] = &[
         "definitions are accepted and served at once, by the writer and not by a controller",
     ),
     known(
+        "expressions: a rule that costs too much by itself / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "expressions: rules that cost too much together / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "expressions: a message that costs too much / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "expressions: what rules can say / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "expressions: rules about what was before / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
         "conversion: versions that a webhook converts / a definition",
         "/status",
         "definitions are accepted and served at once, by the writer and not by a controller",

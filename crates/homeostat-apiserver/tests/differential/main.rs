@@ -54,6 +54,7 @@ const AREAS: &[(&str, &str)] = &[
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
     ("policies", include_str!("areas/policies.http")),
+    ("expressions", include_str!("areas/expressions.http")),
     ("subresources", include_str!("areas/subresources.http")),
     ("addresses", include_str!("areas/addresses.http")),
     ("certificates", include_str!("areas/certificates.http")),

@@ -256,7 +256,7 @@ pub(super) fn conditions(
             detail: format!("must have at most {MOST_CONDITIONS} items"),
         });
     }
-    let variables = super::policies::variables(has_params, true);
+    let variables = crate::cel::admission::variables(has_params, true);
     let mut names: Vec<&str> = Vec::new();
     for (index, condition) in given.iter().enumerate() {
         let path = format!("{path}[{index}]");

@@ -11,7 +11,8 @@ use super::admission::{
 };
 use super::report::{Report, at, list, text};
 use super::workload::selector;
-use crate::cel::{Object, Type};
+use crate::cel::admission::{composed, patches, variables};
+use crate::cel::{Type, is_word};
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
@@ -19,136 +20,10 @@ const PATCHES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
 const MUTABLE: &[&str] = &["*", "CONNECT", "CREATE", "UPDATE"];
 const MOST_ANNOTATIONS: usize = 20;
 const LONGEST_ANNOTATION: usize = 5 * 1024;
-/// Words of the language, which name no variable.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
-fn object(name: &str, fields: &[(&str, Type)]) -> Type {
-    let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone()));
-    Type::Object(Arc::new(Object { name: name.to_owned(), fields: fields.collect() }))
-}
-
-/// The request of an admission review.
-fn request() -> Type {
-    use Type::String as Text;
-    let kind = object(
-        "kubernetes.GroupVersionKind",
-        &[("group", Text), ("version", Text), ("kind", Text)],
-    );
-    let resource = object(
-        "kubernetes.GroupVersionResource",
-        &[("group", Text), ("version", Text), ("resource", Text)],
-    );
-    let user = object(
-        "kubernetes.UserInfo",
-        &[
-            ("username", Text),
-            ("uid", Text),
-            ("groups", Type::list(Text)),
-            ("extra", Type::map(Text, Type::list(Text))),
-        ],
-    );
-    object(
-        "kubernetes.AdmissionRequest",
-        &[
-            ("kind", kind.clone()),
-            ("resource", resource.clone()),
-            ("subResource", Text),
-            ("requestKind", kind),
-            ("requestResource", resource),
-            ("requestSubResource", Text),
-            ("name", Text),
-            ("namespace", Text),
-            ("operation", Text),
-            ("userInfo", user),
-            ("dryRun", Type::Bool),
-            ("options", Type::Dyn),
-        ],
-    )
-}
-
-/// The namespace of a request, as far as expressions see it.
-fn namespace() -> Type {
-    use Type::String as Text;
-    let condition = object(
-        "kubernetes.NamespaceCondition",
-        &[
-            ("status", Text),
-            ("type", Text),
-            ("lastTransitionTime", Type::Timestamp),
-            ("message", Text),
-            ("reason", Text),
-        ],
-    );
-    let metadata = object(
-        "kubernetes.NamespaceMetadata",
-        &[
-            ("name", Text),
-            ("generateName", Text),
-            ("namespace", Text),
-            ("labels", Type::map(Text, Text)),
-            ("annotations", Type::map(Text, Text)),
-            ("UID", Text),
-            ("creationTimestamp", Type::Timestamp),
-            ("deletionGracePeriodSeconds", Type::Int),
-            ("deletionTimestamp", Type::Timestamp),
-            ("generation", Type::Int),
-            ("resourceVersion", Text),
-            ("finalizers", Type::list(Text)),
-        ],
-    );
-    let spec = object("kubernetes.NamespaceSpec", &[("finalizers", Type::list(Text))]);
-    let status = object(
-        "kubernetes.NamespaceStatus",
-        &[("conditions", Type::list(condition)), ("phase", Text)],
-    );
-    object("kubernetes.Namespace", &[("metadata", metadata), ("spec", spec), ("status", status)])
-}
-
-/// What expressions of policies and match conditions may speak of.
-pub(super) fn variables(has_params: bool, has_authorizer: bool) -> Vec<(&'static str, Type)> {
-    let mut variables = vec![
-        ("object", Type::Dyn),
-        ("oldObject", Type::Dyn),
-        ("namespaceObject", namespace()),
-        ("request", request()),
-    ];
-    if has_params {
-        variables.push(("params", Type::Dyn));
-    }
-    if has_authorizer {
-        variables.push(("authorizer", Type::Opaque("kubernetes.authorization.Authorizer")));
-        let check = Type::Opaque("kubernetes.authorization.ResourceCheck");
-        variables.push(("authorizer.requestResource", check));
-    }
-    variables
-}
-
 /// `ValidatingAdmissionPolicy`.
 pub(super) fn validating(value: &Value, old: Option<&Value>, report: &mut Report) {
     let own = common(value, old, report);
-    let composed = |has_params: bool, has_authorizer: bool| {
+    let scope_of = |has_params: bool, has_authorizer: bool| {
         let mut all = variables(has_params, has_authorizer);
         all.extend(own.clone());
         all
@@ -169,7 +44,7 @@ pub(super) fn validating(value: &Value, old: Option<&Value>, report: &mut Report
             report.required(format!("{path}.expression"), "expression is not specified");
         } else {
             let path = format!("{path}.expression");
-            let scope = composed(has_params, true);
+            let scope = scope_of(has_params, true);
             expression_of(&path, given, given, &scope, &[Type::Bool], report);
         }
         let message = text(validation, "/messageExpression");
@@ -178,7 +53,7 @@ pub(super) fn validating(value: &Value, old: Option<&Value>, report: &mut Report
             report.invalid(path, message, "must be non-empty if specified");
         } else if !message.is_empty() {
             let path = format!("{path}.messageExpression");
-            let scope = composed(has_params, false);
+            let scope = scope_of(has_params, false);
             expression_of(&path, message, message, &scope, &[Type::String], report);
         }
         let words = text(validation, "/message");
@@ -189,7 +64,7 @@ pub(super) fn validating(value: &Value, old: Option<&Value>, report: &mut Report
         }
         known(report, &format!("{path}.reason"), at(validation, "/reason"), REASONS);
     }
-    audit_annotations(value, annotations, &composed(has_params, true), report);
+    audit_annotations(value, annotations, &scope_of(has_params, true), report);
 }
 
 fn audit_annotations(
@@ -238,10 +113,8 @@ pub(super) fn mutating(value: &Value, old: Option<&Value>, report: &mut Report) 
     let own = common(value, old, report);
     let mut scope = variables(value.pointer("/spec/paramKind").is_some(), true);
     scope.extend(own);
-    let patched = object("Object", &[]);
-    let operation = object("JSONPatch", &[]);
-    for ty in [&patched, &operation] {
-        let name = if *ty == patched { "Object" } else { "JSONPatch" };
+    let [patched, operation] = patches();
+    for (name, ty) in [("Object", &patched), ("JSONPatch", &operation)] {
         scope.push((name, Type::Meta(Arc::new(ty.clone()))));
     }
     let mutations = list(value, "/spec/mutations");
@@ -311,11 +184,6 @@ fn common(value: &Value, old: Option<&Value>, report: &mut Report) -> Vec<(&'sta
         conditions(value, "/spec/matchConditions", "spec", params.is_some(), report);
     }
     let mut known_so_far: BTreeMap<String, Type> = BTreeMap::new();
-    let composed = |known: &BTreeMap<String, Type>| {
-        let fields = known.clone();
-        let object = Object { name: "kubernetes.variables".to_owned(), fields };
-        ("variables", Type::Object(Arc::new(object)))
-    };
     let given = list(value, "/spec/variables");
     for (index, variable) in given.iter().enumerate() {
         let path = format!("spec.variables[{index}]");
@@ -343,7 +211,7 @@ fn is_identifier(name: &str) -> bool {
     let letter = |char: char| char.is_ascii_alphabetic() || char == '_';
     name.starts_with(letter)
         && name.chars().all(|char| letter(char) || char.is_ascii_digit())
-        && !RESERVED.contains(&name)
+        && !is_word(name)
 }
 
 fn param_kind(kind: &Value, report: &mut Report) {
