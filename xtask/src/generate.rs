@@ -1,9 +1,11 @@
 //! `cargo xtask generate`: the API server's tables, written from the published Kubernetes API.
 //!
 //! Reads the OpenAPI, discovery, protobuf and Go type files of the Kubernetes modules that the
-//! oracle is built from, and writes data under `crates/homeostat-apiserver/data`. The same input
+//! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows is
+//! printed by Kubernetes itself, for `crates/homeostat-cel/data`. The same input
 //! gives the same bytes, so `--check` can tell whether the committed data is up to date.
 
+mod cel;
 mod go_tags;
 mod kinds;
 mod openapi;
@@ -94,6 +96,7 @@ impl Generate {
         outputs.extend(openapi::documents(&versions)?);
         outputs.extend(proto::descriptors(&modules, &versions)?);
         outputs.push(rbac::policy(&modules)?);
+        outputs.extend(cel::tables(&root)?);
         let mut drift = Vec::new();
         for (name, bytes) in &outputs {
             let path = data.join(name);

@@ -9,7 +9,6 @@ mod advertise;
 pub mod apply;
 pub mod auth;
 mod bootstrap;
-mod cel;
 pub mod custom;
 pub mod decode;
 pub mod default;

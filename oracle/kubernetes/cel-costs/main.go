@@ -1,5 +1,5 @@
 // Evaluates expressions in Kubernetes' CEL environment and prints what each gave and what it cost,
-// for crates/homeostat-apiserver/src/cel/costs.json: `go run ./cel-costs < costs.json`.
+// for crates/homeostat-cel/data/costs.json: `go run ./cel-costs < costs.json`.
 package main
 
 import (

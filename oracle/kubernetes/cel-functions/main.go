@@ -1,5 +1,5 @@
 // Prints the functions of Kubernetes' CEL environment, one overload per line, for
-// crates/homeostat-apiserver/data/cel-functions.txt.
+// crates/homeostat-cel/data/functions.txt.
 package main
 
 import (

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::expression::Expression;
-use crate::cel::Type;
-use crate::cel::admission::{composed, patches, variables};
 use crate::registry::metadata;
 use crate::store::{Range, Store, Stored};
+use homeostat_cel::Type;
+use homeostat_cel::admission::{composed, patches, variables};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 

@@ -4,10 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use kube_cel::cel::Value as Cel;
+use homeostat_cel::Value as Cel;
 use serde_json::Value;
 
-use crate::cel::{self, Program, Type};
+use homeostat_cel::{self as cel, Program, Type};
 
 /// What the expressions of one policy may cost together for one request.
 pub(super) const BUDGET: u64 = 10_000_000;

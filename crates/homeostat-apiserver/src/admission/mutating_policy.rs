@@ -1,7 +1,7 @@
 //! `MutatingAdmissionPolicy`: changes that administrators write as expressions, and the bindings
 //! that put them into force.
 
-use kube_cel::cel::Value as Cel;
+use homeostat_cel::Value as Cel;
 use serde_json::{Map, Value, json};
 
 use super::configuration::{Mutation, Policy};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kube_cel::cel::Value as Cel;
+use homeostat_cel::Value as Cel;
 use serde_json::{Value, json};
 
 use super::Review;

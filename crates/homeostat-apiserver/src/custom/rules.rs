@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{list, text};
-use crate::cel::{Decl, Source, Type, check as check_types, most_cost};
 use crate::field::{FieldError, Reason};
+use homeostat_cel::{Decl, Source, Type, check as check_types, most_cost};
 
 /// What one rule may cost at most, as estimated.
 const RULE_LIMIT: u64 = 10_000_000;

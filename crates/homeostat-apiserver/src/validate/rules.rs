@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{join, schema::old_item};
-use crate::cel::{self, Decl, Fault, Program, Scope};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::schema::{NodeId, Rule, Schema, Type};
+use homeostat_cel::{self as cel, Decl, Fault, Program, Scope};
 
 /// What all rules may cost together for one object.
 const BUDGET: u64 = 10_000_000;
@@ -99,12 +99,12 @@ impl Compiled {
 
 /// `self`, and the same before.
 struct Selves {
-    new: kube_cel::cel::Value,
-    old: Option<kube_cel::cel::Value>,
+    new: homeostat_cel::Value,
+    old: Option<homeostat_cel::Value>,
 }
 
 impl Scope for Selves {
-    fn variable(&self, name: &str) -> Option<kube_cel::cel::Value> {
+    fn variable(&self, name: &str) -> Option<homeostat_cel::Value> {
         match name {
             "self" => Some(self.new.clone()),
             "oldSelf" => self.old.clone(),
@@ -228,7 +228,7 @@ impl Check<'_> {
                 return Err(Spent);
             }
             match run.result {
-                Ok(kube_cel::cel::Value::Bool(true)) => {}
+                Ok(homeostat_cel::Value::Bool(true)) => {}
                 Err(Fault::Exceeded) => {
                     self.errors.push(trouble(format!(
                         "'{}': no further validation rules will be run due to call cost exceeds \
@@ -290,7 +290,7 @@ impl Check<'_> {
                  messageExpression: {:?}",
                 compiled.rule.message_expression.as_deref().unwrap_or_default()
             )),
-            Ok(kube_cel::cel::Value::String(text)) => {
+            Ok(homeostat_cel::Value::String(text)) => {
                 let text = text.trim();
                 let fits =
                     !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');

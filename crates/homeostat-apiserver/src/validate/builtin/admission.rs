@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::{client_config, dns_label_1035, dns_subdomain, name};
 use super::report::{Report, at, list, text};
 use super::workload::selector;
-use crate::cel::{Source, Type, check as check_types};
+use homeostat_cel::{Source, Type, check as check_types};
 
 const OPERATIONS: &[&str] = &["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];
@@ -256,7 +256,7 @@ pub(super) fn conditions(
             detail: format!("must have at most {MOST_CONDITIONS} items"),
         });
     }
-    let variables = crate::cel::admission::variables(has_params, true);
+    let variables = homeostat_cel::admission::variables(has_params, true);
     let mut names: Vec<&str> = Vec::new();
     for (index, condition) in given.iter().enumerate() {
         let path = format!("{path}[{index}]");

@@ -11,8 +11,8 @@ use super::admission::{
 };
 use super::report::{Report, at, list, text};
 use super::workload::selector;
-use crate::cel::admission::{composed, patches, variables};
-use crate::cel::{Type, is_word};
+use homeostat_cel::admission::{composed, patches, variables};
+use homeostat_cel::{Type, is_word};
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];

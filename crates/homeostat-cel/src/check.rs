@@ -16,13 +16,13 @@ use super::types::Type;
 use super::unify::Bindings;
 
 /// What an expression may speak of, by name.
-pub(crate) type Variables<'a> = &'a [(&'a str, Type)];
+pub type Variables<'a> = &'a [(&'a str, Type)];
 
 /// What is known of an expression that has no mistakes.
 #[derive(Debug)]
-pub(crate) struct Checked {
+pub struct Checked {
     /// The type of the whole.
-    pub(crate) ty: Type,
+    pub ty: Type,
     /// The type of every node.
     pub(super) types: BTreeMap<u64, Type>,
     /// The overloads that a call may mean.
@@ -30,14 +30,14 @@ pub(crate) struct Checked {
     /// The full names of functions that look like methods: `sets.contains`.
     pub(super) names: BTreeMap<u64, String>,
     /// The variables it uses.
-    pub(crate) uses: BTreeSet<String>,
+    pub uses: BTreeSet<String>,
 }
 
 /// Checks an expression.
 ///
 /// # Errors
 /// All mistakes, in the form of cel-go.
-pub(crate) fn check(source: &Source, variables: Variables<'_>) -> Result<Checked, String> {
+pub fn check(source: &Source, variables: Variables<'_>) -> Result<Checked, String> {
     let mut checker = Checker {
         source,
         scopes: variables.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect(),

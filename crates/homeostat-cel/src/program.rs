@@ -13,10 +13,10 @@ use super::types::Type;
 use super::{functions, values};
 
 /// What one expression may cost when it is run.
-pub(crate) const CALL_LIMIT: u64 = 1_000_000;
+const CALL_LIMIT: u64 = 1_000_000;
 
 /// What expressions may speak of while they run.
-pub(crate) trait Scope {
+pub trait Scope {
     /// The value of a variable; `None` where it has none.
     fn variable(&self, name: &str) -> Option<Value>;
 
@@ -28,7 +28,7 @@ pub(crate) trait Scope {
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// What it asks for cannot be done, in the words of cel-go.
     Failed(String),
     /// It cost more than one expression may.
@@ -46,15 +46,16 @@ impl std::fmt::Display for Fault {
 
 /// A run of an expression.
 #[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) result: Result<Value, Fault>,
+pub struct Run {
+    /// The value, or why there is none.
+    pub result: Result<Value, Fault>,
     /// What it cost, also when it failed.
-    pub(crate) cost: u64,
+    pub cost: u64,
 }
 
 /// A checked expression.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     pub(super) root: IdedExpr,
     pub(super) checked: Checked,
     /// Nodes whose value does not depend on anything. They cost nothing.
@@ -66,7 +67,7 @@ impl Program {
     ///
     /// # Errors
     /// All mistakes, in the form of cel-go.
-    pub(crate) fn compile(text: &str, variables: Variables<'_>) -> Result<Self, String> {
+    pub fn compile(text: &str, variables: Variables<'_>) -> Result<Self, String> {
         let source = Source::parse(text)?;
         let checked = check(&source, variables)?;
         let mut program = Self { root: source.root, checked, constants: BTreeMap::new() };
@@ -77,17 +78,17 @@ impl Program {
     }
 
     /// The type of what it gives.
-    pub(crate) fn ty(&self) -> &Type {
+    pub fn ty(&self) -> &Type {
         &self.checked.ty
     }
 
     /// Whether it speaks of a variable.
-    pub(crate) fn uses(&self, variable: &str) -> bool {
+    pub fn uses(&self, variable: &str) -> bool {
         self.checked.uses.contains(variable)
     }
 
     /// Runs it, until it has a value or has cost too much.
-    pub(crate) fn run(&self, scope: &dyn Scope) -> Run {
+    pub fn run(&self, scope: &dyn Scope) -> Run {
         let mut machine = Machine::new(self, scope, CALL_LIMIT);
         let result = machine.eval(&self.root);
         Run { result, cost: machine.cost }

@@ -14,16 +14,17 @@ pub(super) const LARGEST_REQUEST: i64 = 3 * 1024 * 1024;
 
 /// A declared value.
 #[derive(Debug, Clone)]
-pub(crate) struct Decl {
-    pub(crate) ty: Type,
+pub struct Decl {
+    /// What it is.
+    pub ty: Type,
     /// How many items, entries or bytes there can be.
     pub(super) max_elements: u64,
     /// The least bytes of its JSON.
-    pub(crate) min_size: i64,
+    pub min_size: i64,
     /// Items of a list, values of a map.
-    pub(crate) element: Option<Box<Decl>>,
+    pub element: Option<Box<Decl>>,
     /// Fields by the names expressions use.
-    pub(crate) fields: BTreeMap<String, Decl>,
+    pub fields: BTreeMap<String, Decl>,
 }
 
 fn sized(ty: Type, min_size: i64, max_elements: i64) -> Decl {
@@ -34,7 +35,7 @@ fn sized(ty: Type, min_size: i64, max_elements: i64) -> Decl {
 impl Decl {
     /// What a schema document declares; `None` for what expressions cannot see. `name` is what its
     /// type is called.
-    pub(crate) fn of(document: &Value, is_resource: bool, name: &str) -> Option<Self> {
+    pub fn of(document: &Value, is_resource: bool, name: &str) -> Option<Self> {
         let flag = |field: &str| document.get(field) == Some(&Value::Bool(true));
         let count = |field: &str| document.get(field).and_then(Value::as_i64).map(|n| n.max(0));
         if flag("x-kubernetes-int-or-string") {
@@ -167,12 +168,12 @@ pub(super) fn escaped_word(name: &str) -> Option<&'static str> {
 }
 
 /// Whether a name is a word of the language.
-pub(crate) fn is_word(name: &str) -> bool {
+pub fn is_word(name: &str) -> bool {
     escaped_word(name).is_some()
 }
 
 /// The name of a field in expressions; `None` when it cannot be written.
-pub(crate) fn escape(name: &str) -> Option<String> {
+pub(super) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Expressions beside cel-go: `costs.json` is what Kubernetes' own environment printed.
+//! Expressions beside cel-go: `data/costs.json` is what Kubernetes' own environment printed.
 
 use kube_cel::cel::Value;
 use serde_json::{Value as Json, json};
@@ -61,7 +61,7 @@ fn comparable(told: &Json, value: &Value) -> Json {
 
 #[test]
 fn expressions_give_and_cost_what_they_do_in_kubernetes() {
-    let table: Json = serde_json::from_str(include_str!("costs.json")).unwrap();
+    let table: Json = serde_json::from_str(include_str!("../data/costs.json")).unwrap();
     let decl = Decl::of(&table["schema"], false, "selfType").unwrap();
     let variables = [("self", decl.ty.clone()), ("any", Type::Dyn)];
     let given = Given { own: typed(&table["object"], &decl.ty), any: untyped(&table["object"]) };

@@ -89,7 +89,7 @@ fn namespace() -> Type {
 }
 
 /// What expressions of policies and match conditions may speak of, their own variables aside.
-pub(crate) fn variables(has_params: bool, has_authorizer: bool) -> Vec<(&'static str, Type)> {
+pub fn variables(has_params: bool, has_authorizer: bool) -> Vec<(&'static str, Type)> {
     let mut variables = vec![
         ("object", Type::Dyn),
         ("oldObject", Type::Dyn),
@@ -108,12 +108,12 @@ pub(crate) fn variables(has_params: bool, has_authorizer: bool) -> Vec<(&'static
 }
 
 /// The variables that a policy declares itself: `variables.name`.
-pub(crate) fn composed(known: &BTreeMap<String, Type>) -> (&'static str, Type) {
+pub fn composed(known: &BTreeMap<String, Type>) -> (&'static str, Type) {
     let object = Object { name: "kubernetes.variables".to_owned(), fields: known.clone() };
     ("variables", Type::Object(Arc::new(object)))
 }
 
 /// What mutations make: a part of an object, and one operation of a JSON patch.
-pub(crate) fn patches() -> [Type; 2] {
+pub fn patches() -> [Type; 2] {
     [object("Object", &[]), object("JSONPatch", &[])]
 }

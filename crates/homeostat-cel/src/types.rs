@@ -6,24 +6,36 @@ use std::sync::Arc;
 
 /// The type of an expression.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Type {
+pub enum Type {
     /// Anything; only known when the expression is evaluated.
     Dyn,
     /// The type of what could not be checked; fits everywhere, so that one mistake is told once.
     Error,
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool,
+    /// A signed number.
     Int,
+    /// An unsigned number.
     Uint,
+    /// A number with a point.
     Double,
+    /// A text.
     String,
+    /// Bytes.
     Bytes,
+    /// How long something takes.
     Duration,
+    /// A moment.
     Timestamp,
     /// The type of types.
     Meta(Arc<Type>),
+    /// A list of these.
     List(Arc<Type>),
+    /// A map from these to those.
     Map(Arc<(Type, Type)>),
+    /// Such a thing, or nothing.
     Optional(Arc<Type>),
     /// A type of a library: `kubernetes.Quantity`.
     Opaque(&'static str),
@@ -37,27 +49,34 @@ pub(crate) enum Type {
 
 /// A structure.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Object {
-    pub(crate) name: String,
+pub struct Object {
+    /// What it is called in mistakes.
+    pub name: String,
     /// The fields under the names expressions know them by.
-    pub(crate) fields: BTreeMap<String, Type>,
+    pub fields: BTreeMap<String, Type>,
 }
 
 impl Type {
-    pub(crate) fn list(item: Type) -> Self {
+    /// A list of `item`.
+    #[must_use]
+    pub fn list(item: Type) -> Self {
         Self::List(Arc::new(item))
     }
 
-    pub(crate) fn map(key: Type, value: Type) -> Self {
+    /// A map from `key` to `value`.
+    #[must_use]
+    pub fn map(key: Type, value: Type) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    pub(crate) fn optional(inner: Type) -> Self {
+    /// `inner`, or nothing.
+    #[must_use]
+    pub fn optional(inner: Type) -> Self {
         Self::Optional(Arc::new(inner))
     }
 
     /// What it is called outside of mistakes: types of messages by their full names.
-    pub(crate) fn full_name(&self) -> String {
+    pub fn full_name(&self) -> String {
         match self {
             Self::Null => "null_type".to_owned(),
             Self::Duration => "google.protobuf.Duration".to_owned(),

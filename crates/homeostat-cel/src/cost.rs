@@ -17,7 +17,7 @@ use super::types::Type;
 pub(super) type Path = Vec<String>;
 
 /// The most that a checked expression about `root` can cost.
-pub(crate) fn most(expression: &IdedExpr, checked: &Checked, root: &Decl) -> u64 {
+pub fn most(expression: &IdedExpr, checked: &Checked, root: &Decl) -> u64 {
     let mut coster = Coster {
         checked,
         root,

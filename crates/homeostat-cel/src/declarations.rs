@@ -26,7 +26,7 @@ pub(super) fn overloads(name: &str) -> impl Iterator<Item = &'static Overload> {
 
 fn read() -> BTreeMap<&'static str, Vec<Overload>> {
     let mut table: BTreeMap<&'static str, Vec<Overload>> = BTreeMap::new();
-    let lines = include_str!("../../data/cel-functions.txt").lines().chain(ADDED.lines());
+    let lines = include_str!("../data/functions.txt").lines().chain(ADDED.lines());
     for line in lines.filter(|line| !line.starts_with('#')) {
         if let Some((name, overload)) = row(line) {
             table.entry(name).or_default().push(overload);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_is_read() {
-        let table = include_str!("../../data/cel-functions.txt");
+        let table = include_str!("../data/functions.txt");
         let rows = table.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(read().values().map(Vec::len).sum::<usize>(), rows + 1);
         let add: Vec<_> = overloads("_+_").map(|overload| overload.id).collect();

@@ -11,8 +11,9 @@ use super::expand::{Expanded, expand};
 
 /// An expression that was read.
 #[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) root: IdedExpr,
+pub struct Source {
+    /// The tree.
+    pub root: IdedExpr,
     text: String,
     /// Where each node is. The parser tells it only along with an error.
     places: Option<Arc<SourceInfo>>,
@@ -22,9 +23,9 @@ pub(crate) struct Source {
 
 /// One mistake, at an offset in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mistake {
-    pub(crate) offset: usize,
-    pub(crate) words: String,
+pub struct Mistake {
+    pub offset: usize,
+    pub words: String,
 }
 
 impl Source {
@@ -32,7 +33,7 @@ impl Source {
     ///
     /// # Errors
     /// Every mistake of syntax, in the form of cel-go.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let parse = |text: &str| Parser::new().enable_optional_syntax(true).parse(text);
         match parse(text) {
             Ok(root) => {
@@ -63,14 +64,14 @@ impl Source {
     }
 
     /// Where a node begins, or where its operator is.
-    pub(crate) fn offset(&self, id: u64) -> usize {
+    pub fn offset(&self, id: u64) -> usize {
         let id = self.origins.get(&id).copied().unwrap_or(id);
         let found = self.places.as_ref().and_then(|places| places.offset_for(id));
         found.and_then(|(start, _)| usize::try_from(start).ok()).unwrap_or_default()
     }
 
     /// The mistakes in the order of the text, in the form of cel-go.
-    pub(crate) fn report(&self, mut mistakes: Vec<Mistake>) -> String {
+    pub fn report(&self, mut mistakes: Vec<Mistake>) -> String {
         mistakes.sort_by_key(|mistake| mistake.offset);
         let lines = mistakes.iter().map(|mistake| {
             let before: String = self.text.chars().take(mistake.offset).collect();

@@ -24,7 +24,7 @@ impl Opaque for TypeName {
 
 /// JSON as an expression sees it that knows its type: fields under their escaped names. Those that
 /// nobody declared are there, but cannot be named.
-pub(crate) fn typed(json: &Json, ty: &Type) -> Value {
+pub fn typed(json: &Json, ty: &Type) -> Value {
     match (json, ty) {
         (Json::Number(number), Type::Double) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
         (Json::String(text), Type::Timestamp) => read("timestamp", text),
@@ -53,7 +53,7 @@ pub(crate) fn typed(json: &Json, ty: &Type) -> Value {
 
 /// JSON as an expression sees it that knows nothing of its type: whole numbers are signed, and
 /// names are as they are.
-pub(crate) fn untyped(json: &Json) -> Value {
+pub fn untyped(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
         Json::Bool(flag) => Value::Bool(*flag),
@@ -100,7 +100,7 @@ pub(super) fn literal(literal: &LiteralValue) -> Value {
 }
 
 /// Something that may be absent, as a value.
-pub(crate) fn maybe(value: Option<Value>) -> Value {
+pub fn maybe(value: Option<Value>) -> Value {
     value.map_or_else(none, some)
 }
 

@@ -1,0 +1,38 @@
+//! CEL: reading, type checks, the cost of expressions before they run and while they do, in the
+//! words of cel-go.
+//!
+//! The server judges objects with it, and a controller policies before anything is judged; neither
+//! may depend on the other. The parser and the functions are `kube-cel`'s, which checks no types and counts no costs; the
+//! walk is ours.
+
+pub mod admission;
+mod amount;
+mod check;
+mod cost;
+mod decl;
+mod declarations;
+mod expand;
+mod functions;
+mod literals;
+mod operators;
+mod price;
+mod program;
+mod run;
+mod source;
+mod spent;
+mod texts;
+mod types;
+mod unify;
+mod values;
+
+pub use check::{Checked, Variables, check};
+pub use cost::most as most_cost;
+pub use decl::{Decl, is_word};
+pub use kube_cel::cel::Value;
+pub use program::{Fault, Program, Run, Scope};
+pub use source::Source;
+pub use types::{Object, Type};
+pub use values::{maybe, typed, untyped};
+
+#[cfg(test)]
+mod tests;
