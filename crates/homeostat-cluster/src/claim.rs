@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use homeostat::kube::Resource;
 use homeostat::{Context, Error, Key, Object, Result};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde_json::json;
 
 use crate::selector;
@@ -24,6 +24,11 @@ pub(crate) enum Claim {
     Ignore,
 }
 
+/// Whose the object is: the one owner that manages it.
+pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
 /// Decides about `object` for the owner of that uid.
 pub(crate) fn decide(
     object: &impl Resource,
@@ -32,7 +37,7 @@ pub(crate) fn decide(
     selector: &LabelSelector,
 ) -> Claim {
     let meta = object.meta();
-    let controller = meta.owner_references.iter().flatten().find(|r| r.controller == Some(true));
+    let controller = controller_of(meta);
     let matches =
         !selector::is_empty(selector) && selector::matches(selector, meta.labels.as_ref());
     match controller {

@@ -21,6 +21,7 @@ mod namespace;
 pub mod node;
 mod nodelifecycle;
 mod pod;
+mod portion;
 mod quota;
 mod replicaset;
 mod revise;

@@ -33,7 +33,7 @@ pub(crate) fn controller() -> Controller<DaemonSet> {
         .watches::<Node>(move |_| everyone.all())
         .watches::<Pod>(move |pod| {
             let meta = &pod.metadata;
-            if meta.owner_references.iter().flatten().any(|r| r.controller == Some(true)) {
+            if claim::controller_of(meta).is_some() {
                 return Vec::new();
             }
             orphans.matching(meta.namespace.as_deref(), meta.labels.as_ref())

@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::place;
 use super::retry::Retry;
 use crate::pod;
+use crate::portion::{self, Round};
 
 /// What there is.
 #[derive(Debug)]
@@ -73,16 +74,11 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// A number, or a percentage of `total`, rounded up.
+/// What was asked for, of `total`, a share rounded up; `default` when nothing was.
 fn resolve(value: Option<&IntOrString>, default: usize, total: usize) -> usize {
-    match value {
-        None => default,
-        Some(IntOrString::Int(number)) => usize::try_from(*number).unwrap_or(0),
-        Some(IntOrString::String(text)) => {
-            let percent: usize = text.trim_end_matches('%').parse().unwrap_or(0);
-            (percent * total).div_ceil(100)
-        }
-    }
+    let total = i32::try_from(total).unwrap_or(i32::MAX);
+    let portion = |value| usize::try_from(portion::of(total, value, Round::Up)).unwrap_or(0);
+    value.map_or(default, portion)
 }
 
 /// What is to be done now. Nodes without their Pod come first; the update goes on once each has one.

@@ -3,23 +3,17 @@
 use k8s_openapi::api::apps::v1::DeploymentSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::portion::{self, Round};
+
 /// Whether the old Pods go before the new ones come.
 pub(super) fn is_recreate(spec: &DeploymentSpec) -> bool {
     spec.strategy.as_ref().and_then(|s| s.type_.as_deref()) == Some("Recreate")
 }
 
-/// Resolves a number or percentage of `total`, a quarter when nothing is said; a percentage rounds up or down.
-pub(crate) fn resolve(value: Option<&IntOrString>, total: i32, round_up: bool) -> i32 {
-    match value {
-        Some(IntOrString::Int(number)) => *number,
-        Some(IntOrString::String(text)) => {
-            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
-            let product = percent * i64::from(total);
-            let rounded = if round_up { (product + 99) / 100 } else { product / 100 };
-            i32::try_from(rounded).unwrap_or(i32::MAX)
-        }
-        None => resolve(Some(&IntOrString::String("25%".into())), total, round_up),
-    }
+/// What was asked for, of `total`; a quarter when nothing was.
+fn resolve(value: Option<&IntOrString>, total: i32, round: Round) -> i32 {
+    let quarter = IntOrString::String("25%".into());
+    portion::of(total, value.unwrap_or(&quarter), round)
 }
 
 /// How many Pods there may be above the wanted number.
@@ -28,7 +22,7 @@ pub(super) fn max_surge(spec: &DeploymentSpec) -> i32 {
         return 0;
     }
     let rolling = spec.strategy.as_ref().and_then(|s| s.rolling_update.as_ref());
-    resolve(rolling.and_then(|r| r.max_surge.as_ref()), spec.replicas.unwrap_or(1), true)
+    resolve(rolling.and_then(|r| r.max_surge.as_ref()), spec.replicas.unwrap_or(1), Round::Up)
 }
 
 /// How many of the wanted Pods may be unavailable; 1 when neither this nor the surge allows a step.
@@ -38,7 +32,7 @@ pub(super) fn max_unavailable(spec: &DeploymentSpec) -> i32 {
         return 0;
     }
     let rolling = spec.strategy.as_ref().and_then(|s| s.rolling_update.as_ref());
-    let value = resolve(rolling.and_then(|r| r.max_unavailable.as_ref()), total, false);
+    let value = resolve(rolling.and_then(|r| r.max_unavailable.as_ref()), total, Round::Down);
     if value == 0 && max_surge(spec) == 0 { 1 } else { value.min(total) }
 }
 

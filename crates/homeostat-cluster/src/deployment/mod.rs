@@ -5,7 +5,7 @@
 //! wakes up.
 
 mod condition;
-pub(crate) mod limits;
+mod limits;
 mod progress;
 mod revision;
 mod rollout;
@@ -32,7 +32,7 @@ pub(crate) fn controller() -> Controller<Deployment> {
         .owns::<ReplicaSet>()
         .watches::<ReplicaSet>(move |set| {
             let meta = &set.metadata;
-            if meta.owner_references.iter().flatten().any(|r| r.controller == Some(true)) {
+            if claim::controller_of(meta).is_some() {
                 return Vec::new();
             }
             orphans.matching(meta.namespace.as_deref(), meta.labels.as_ref())

@@ -5,10 +5,10 @@
 
 mod plan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use homeostat::{Context, Controller, Outcome, Result};
+use homeostat::{Context, Controller, Object, Outcome, Result};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use self::plan::Scales;
 use crate::selector::Interest;
-use crate::{selector, write};
+use crate::{claim, selector, write};
 
 /// The controller.
 pub(crate) fn controller() -> Controller<PodDisruptionBudget> {
@@ -63,57 +63,55 @@ async fn reconcile(
 /// workload cannot be asked makes the number unknown.
 async fn scales(pods: &[&Pod], ctx: &Context<PodDisruptionBudget>) -> Result<Scales> {
     let mut scales = BTreeMap::new();
+    let mut asked = BTreeSet::new();
     for pod in pods {
-        let Some(owner) = controller_of(pod.metadata.owner_references.as_deref()) else { continue };
-        if scales.contains_key(&owner.uid) {
+        let Some(owner) = claim::controller_of(&pod.metadata) else { continue };
+        if !asked.insert(&owner.uid) {
             continue;
         }
-        let found = match owner.kind.as_str() {
-            "StatefulSet" => ctx.get::<StatefulSet>(&owner.name).await?.and_then(|set| {
-                let same = set.metadata.uid.as_deref() == Some(&owner.uid);
-                same.then(|| set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1))
-            }),
-            "ReplicaSet" => match of_replica_set(owner, ctx).await? {
-                Some((uid, replicas)) => {
-                    scales.insert(uid, replicas);
-                    continue;
-                }
-                None => None,
-            },
-            _ => None,
-        };
-        let Some(replicas) = found else {
+        let Some((uid, replicas)) = scale_of(owner, ctx).await? else {
             let pod = pod.metadata.name.as_deref().unwrap_or_default();
             let what = format!("{} {:?}", owner.kind, owner.name);
             return Ok(Err(format!("found no controllers for pod {pod:?}: {what} has no scale")));
         };
-        scales.insert(owner.uid.clone(), replicas);
+        scales.insert(uid, replicas);
     }
     Ok(Ok(scales))
 }
 
-/// The Deployment of a ReplicaSet, or the ReplicaSet itself when it stands alone.
-async fn of_replica_set(
+/// The uid of the workload that decides how many of these Pods there are, and that number: of a
+/// ReplicaSet its Deployment, unless it stands alone.
+async fn scale_of(
     owner: &OwnerReference,
     ctx: &Context<PodDisruptionBudget>,
 ) -> Result<Option<(String, i32)>> {
-    let set = ctx.get::<ReplicaSet>(&owner.name).await?;
-    let Some(set) = set.filter(|set| set.metadata.uid.as_deref() == Some(&owner.uid)) else {
-        return Ok(None);
+    let scale = |owner: &OwnerReference, replicas: Option<i32>| {
+        Some((owner.uid.clone(), replicas.unwrap_or(1)))
     };
-    let above = controller_of(set.metadata.owner_references.as_deref());
-    let Some(above) = above.filter(|above| above.kind == "Deployment") else {
-        let replicas = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-        return Ok(Some((owner.uid.clone(), replicas)));
-    };
-    let deployment = ctx.get::<Deployment>(&above.name).await?;
-    let deployment = deployment.filter(|it| it.metadata.uid.as_deref() == Some(&above.uid));
-    Ok(deployment.map(|deployment| {
-        let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-        (above.uid.clone(), replicas)
-    }))
+    match owner.kind.as_str() {
+        "StatefulSet" => {
+            let set = the::<StatefulSet>(owner, ctx).await?;
+            Ok(set.and_then(|set| scale(owner, set.spec.as_ref().and_then(|spec| spec.replicas))))
+        }
+        "ReplicaSet" => {
+            let Some(set) = the::<ReplicaSet>(owner, ctx).await? else { return Ok(None) };
+            let above = claim::controller_of(&set.metadata);
+            let Some(above) = above.filter(|above| above.kind == "Deployment") else {
+                return Ok(scale(owner, set.spec.as_ref().and_then(|spec| spec.replicas)));
+            };
+            let deployment = the::<Deployment>(above, ctx).await?;
+            Ok(deployment
+                .and_then(|it| scale(above, it.spec.as_ref().and_then(|spec| spec.replicas))))
+        }
+        _ => Ok(None),
+    }
 }
 
-fn controller_of(owners: Option<&[OwnerReference]>) -> Option<&OwnerReference> {
-    owners?.iter().find(|owner| owner.controller == Some(true))
+/// The very object that the reference means, not a namesake.
+async fn the<T: Object>(
+    owner: &OwnerReference,
+    ctx: &Context<PodDisruptionBudget>,
+) -> Result<Option<Arc<T>>> {
+    let found = ctx.get::<T>(&owner.name).await?;
+    Ok(found.filter(|object| object.meta().uid.as_deref() == Some(&owner.uid)))
 }

@@ -11,8 +11,8 @@ use k8s_openapi::api::policy::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::deployment::limits::resolve;
 use crate::pod;
+use crate::portion::{self, Round};
 
 /// An eviction that has not become a deletion by then never will.
 const DELETION_TIMEOUT: Duration = Duration::from_secs(2 * 60);
@@ -84,9 +84,11 @@ fn wanted(
 ) -> (i32, i32) {
     let asked_for = scales.values().sum();
     match (&spec.max_unavailable, &spec.min_available) {
-        (Some(most), _) => (asked_for, (asked_for - resolve(Some(most), asked_for, true)).max(0)),
+        (Some(most), _) => {
+            (asked_for, (asked_for - portion::of(asked_for, most, Round::Up)).max(0))
+        }
         (None, Some(least @ IntOrString::String(_))) => {
-            (asked_for, resolve(Some(least), asked_for, true))
+            (asked_for, portion::of(asked_for, least, Round::Up))
         }
         (None, Some(IntOrString::Int(least))) => (count(pods.len()), *least),
         (None, None) => (count(pods.len()), 0),

@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{TRACKING, remove_tracking};
-use crate::write;
+use crate::{claim, write};
 
 /// The controller.
 pub(crate) fn controller() -> Controller<Pod> {
@@ -21,7 +21,7 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
     }
     // While the Job is there it does its own counting; a Pod that nobody counts is only freed when
     // it is on its way out.
-    let controller = pod.owner_references().iter().find(|r| r.controller == Some(true));
+    let controller = claim::controller_of(&pod.metadata);
     if pod.metadata.deletion_timestamp.is_none() && controller.is_some() {
         return Ok(Outcome::Done);
     }
