@@ -44,6 +44,8 @@ enum Command {
     },
     /// The runtime beside kube-rs and controller-runtime.
     Runtime(runtime::Runtime),
+    /// The work queue alone, for whoever works on it.
+    Queue,
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
@@ -57,6 +59,10 @@ async fn main() -> Result<()> {
     match Command::parse() {
         Command::Serve(serve) => serve.run().await,
         Command::Runtime(runtime) => runtime.run().await,
+        Command::Queue => {
+            println!("{:?}", runtime::measure_queue());
+            Ok(())
+        }
         Command::Peer(peer) => peer.run().await,
         Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };

@@ -35,7 +35,13 @@ type seen struct {
 	count     int
 	watching  bool
 	latencies []int64
-	changed   *sync.Cond
+	// What the main goroutine waits for; it is woken only then.
+	awaited func() bool
+	changed *sync.Cond
+	// How many Pods there are, and how many reconciles are kept unfinished until the last has begun.
+	pods, inFlight int
+	begun          int
+	unfinished     []chan struct{}
 }
 
 func (s *seen) reconciled(pod *corev1.Pod) {
@@ -48,12 +54,36 @@ func (s *seen) reconciled(pod *corev1.Pod) {
 			s.latencies = append(s.latencies, now-at)
 		}
 	}
-	s.changed.Broadcast()
+	if s.awaited != nil && s.awaited() {
+		s.changed.Broadcast()
+	}
+}
+
+// hold returns when as many later reconciles have begun as shall be in flight, or all.
+func (s *seen) hold() {
+	if s.inFlight == 0 {
+		return
+	}
+	ended := make(chan struct{})
+	s.mutex.Lock()
+	s.begun++
+	s.unfinished = append(s.unfinished, ended)
+	kept := s.inFlight - 1
+	if s.begun >= s.pods {
+		kept = 0
+	}
+	for len(s.unfinished) > kept {
+		close(s.unfinished[0])
+		s.unfinished = s.unfinished[1:]
+	}
+	s.mutex.Unlock()
+	<-ended
 }
 
 func (s *seen) wait(enough func() bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.awaited = enough
 	for !enough() {
 		s.changed.Wait()
 	}
@@ -65,9 +95,11 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "queue":
 		measureQueues()
 	case len(os.Args) == 3:
-		err = run(os.Args[1], os.Args[2])
+		err = run(os.Args[1], os.Args[2], "0")
+	case len(os.Args) == 4:
+		err = run(os.Args[1], os.Args[2], os.Args[3])
 	default:
-		err = fmt.Errorf("usage: controller-runtime KUBECONFIG PODS | queue")
+		err = fmt.Errorf("usage: controller-runtime KUBECONFIG PODS [IN_FLIGHT] | queue")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -75,10 +107,18 @@ func main() {
 	}
 }
 
-func run(kubeconfig, pods string) error {
+func run(kubeconfig, pods, held string) error {
 	count, err := strconv.Atoi(pods)
 	if err != nil {
 		return err
+	}
+	inFlight, err := strconv.Atoi(held)
+	if err != nil {
+		return err
+	}
+	workers := 10
+	if inFlight > 0 {
+		workers = inFlight
 	}
 	log.SetLogger(logr.Discard())
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -97,18 +137,19 @@ func run(kubeconfig, pods string) error {
 	if err != nil {
 		return err
 	}
-	seen := &seen{}
+	seen := &seen{pods: count, inFlight: inFlight}
 	seen.changed = sync.NewCond(&seen.mutex)
 	get := manager.GetClient()
 	err = ctrl.NewControllerManagedBy(manager).
 		For(&corev1.Pod{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 10}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			// The other sides are given the object; a reconciler here begins by getting it.
 			pod := &corev1.Pod{}
 			if err := get.Get(ctx, request.NamespacedName, pod); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
+			seen.hold()
 			seen.reconciled(pod)
 			return reconcile.Result{}, nil
 		}))

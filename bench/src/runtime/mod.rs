@@ -6,7 +6,7 @@ mod pods;
 mod queue;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -16,6 +16,7 @@ use crate::side::Side;
 
 pub(crate) use ours::Peer;
 use peer::Running;
+pub(crate) use queue::ours as measure_queue;
 
 /// `homeostat-bench runtime`
 #[derive(clap::Args)]
@@ -47,7 +48,12 @@ pub(crate) struct Figures {
     median: Duration,
     p99: Duration,
     event_cpu: Duration,
+    /// Processor time per reconcile with few and with many of them unfinished.
+    in_flight: [Duration; 2],
 }
+
+/// How many reconciles are unfinished at once, for [`Figures::in_flight`].
+const IN_FLIGHT: [usize; 2] = [10, 10_000];
 
 impl Runtime {
     pub(crate) async fn run(self) -> Result<()> {
@@ -74,7 +80,9 @@ impl Runtime {
             ("controller-runtime", &self.controller_runtime, vec![&config, &count]),
         ] {
             println!("{name}");
-            let figures = self.measure_one(server, Running::start(program, &arguments)?).await?;
+            let mut figures =
+                self.measure_one(server, Running::start(program, &arguments)?).await?;
+            figures.in_flight = self.in_flight(program, &arguments)?;
             println!("  {figures:?}");
             all.push((name, figures));
         }
@@ -109,6 +117,20 @@ impl Runtime {
             median: at(50),
             p99: at(99),
             event_cpu: cpu / u32::try_from(events)?,
+            in_flight: Default::default(),
         })
+    }
+
+    /// Processor time of a whole run per Pod, from the start of the process on.
+    fn in_flight(&self, program: &Path, arguments: &[&str]) -> Result<[Duration; 2]> {
+        let mut each = IN_FLIGHT.map(|_| Duration::ZERO);
+        for (most, taken) in IN_FLIGHT.iter().zip(&mut each) {
+            let most = most.to_string();
+            let mut peer = Running::start(program, &[arguments, &[&most]].concat())?;
+            peer.tell("go")?;
+            peer.hears("all")?;
+            *taken = peer.processor_time()? / u32::try_from(self.pods)?;
+        }
+        Ok(each)
     }
 }

@@ -1,5 +1,6 @@
 //! Our controller, as a process of its own: every Pod is reconciled, nothing is done.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use homeostat::k8s_openapi::api::core::v1::Pod;
 use homeostat::{Context, Controller, Manager, Outcome};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::pods::SENT;
 
@@ -16,6 +17,8 @@ use super::pods::SENT;
 pub(crate) struct Peer {
     kubeconfig: PathBuf,
     pods: usize,
+    /// So many reconciles are kept unfinished until the last has begun.
+    in_flight: Option<usize>,
 }
 
 /// Counts reconciles and collects how long events took.
@@ -30,6 +33,26 @@ struct Inner {
     count: usize,
     watching: bool,
     latencies: Vec<Duration>,
+    awaited: Option<Awaited>,
+    begun: usize,
+    unfinished: VecDeque<oneshot::Sender<()>>,
+}
+
+/// What the main task waits for; it is woken only then.
+#[derive(Clone, Copy)]
+enum Awaited {
+    Reconciles(usize),
+    Latencies(usize),
+}
+
+impl Inner {
+    fn is_reached(&self) -> bool {
+        match self.awaited {
+            Some(Awaited::Reconciles(count)) => self.count >= count,
+            Some(Awaited::Latencies(count)) => self.latencies.len() >= count,
+            None => false,
+        }
+    }
 }
 
 impl Seen {
@@ -39,18 +62,37 @@ impl Seen {
 
     fn reconciled(&self, pod: &Pod) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.with(|inner| {
+        let reached = self.with(|inner| {
             inner.count += 1;
             let sent = pod.metadata.annotations.as_ref().and_then(|all| all.get(SENT));
             if let Some(sent) = sent.and_then(|sent| sent.parse().ok()).filter(|_| inner.watching) {
                 inner.latencies.push(now.saturating_sub(Duration::from_nanos(sent)));
             }
+            inner.is_reached()
         });
-        self.changed.notify_one();
+        if reached {
+            self.changed.notify_one();
+        }
     }
 
-    async fn wait(&self, enough: impl Fn(&Inner) -> bool) {
-        while !self.with(|inner| enough(inner)) {
+    /// Ends when `most` later reconciles have begun, or all.
+    fn hold(&self, most: usize, all: usize) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        self.with(|inner| {
+            inner.begun += 1;
+            inner.unfinished.push_back(end);
+            let kept = if inner.begun >= all { 0 } else { most - 1 };
+            while inner.unfinished.len() > kept {
+                // Whoever waits is there: nothing cancels a reconcile here.
+                let _ = inner.unfinished.pop_front().map(|end| end.send(()));
+            }
+        });
+        ended
+    }
+
+    async fn wait(&self, awaited: Awaited) {
+        self.with(|inner| inner.awaited = Some(awaited));
+        while !self.with(|inner| inner.is_reached()) {
             self.changed.notified().await;
         }
     }
@@ -61,21 +103,28 @@ impl Peer {
         let manager = Manager::from_kubeconfig(&self.kubeconfig).await?;
         let seen = Arc::<Seen>::default();
         let told = Arc::clone(&seen);
+        let (in_flight, pods) = (self.in_flight, self.pods);
         let reconcile = move |pod: Arc<Pod>, _: Context<Pod>| {
-            told.reconciled(&pod);
-            async { Ok(Outcome::Done) }
+            let told = Arc::clone(&told);
+            async move {
+                if let Some(most) = in_flight {
+                    let _ = told.hold(most, pods).await;
+                }
+                told.reconciled(&pod);
+                Ok(Outcome::Done)
+            }
         };
-        let controller = Controller::new(reconcile).concurrency(10);
+        let controller = Controller::new(reconcile).concurrency(in_flight.unwrap_or(10));
         println!("begin");
         line().await?;
         let running = manager.with(controller).start().await?;
-        seen.wait(|inner| inner.count >= self.pods).await;
+        seen.wait(Awaited::Reconciles(self.pods)).await;
         println!("all");
         line().await?;
         seen.with(|inner| inner.watching = true);
         println!("settled");
         let events: usize = line().await?.parse()?;
-        seen.wait(|inner| inner.latencies.len() >= events).await;
+        seen.wait(Awaited::Latencies(events)).await;
         for latency in seen.with(|inner| inner.latencies.clone()) {
             println!("{}", latency.as_nanos());
         }

@@ -61,6 +61,10 @@ fn rows(pods: usize) -> Vec<Row> {
         row("event to reconcile, median", "ms", "", |it| milliseconds(it.median)),
         row("event to reconcile, p99", "ms", "2×", |it| milliseconds(it.p99)),
         row("CPU per event", "µs", "", |it| microseconds(it.event_cpu)),
+        row("CPU per Pod, 10 reconciles in flight", "µs", "", |it| microseconds(it.in_flight[0])),
+        row("CPU per Pod, 10000 in flight", "µs", "as with 10", |it| {
+            microseconds(it.in_flight[1])
+        }),
     ]
 }
 

@@ -18,7 +18,7 @@ pub use crate::difference::FieldChange;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::outcome::Outcome;
-use crate::trigger::Trigger;
+use crate::trigger::Triggers;
 
 /// How many records a journal keeps unless told otherwise.
 const CAPACITY: usize = 4096;
@@ -37,7 +37,7 @@ pub struct Record {
     /// The object.
     pub key: Key,
     /// Why it ran.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Triggers,
     /// What it looked at, in order, each once; at most 64. Not part of the text.
     pub reads: Vec<Read>,
     /// What it wrote, in order; writes that changed nothing are here too.
@@ -217,12 +217,7 @@ impl fmt::Display for Journal {
 /// `time controller key [triggers] write; write -> ending (next time)`.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {} [", self.time, self.controller, self.key)?;
-        for (index, trigger) in self.triggers.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{trigger}")?;
-        }
-        f.write_str("]")?;
+        write!(f, "{} {} {} [{}]", self.time, self.controller, self.key, self.triggers)?;
         for (index, write) in self.writes.iter().enumerate() {
             let separator = if index == 0 { " " } else { "; " };
             write!(f, "{separator}{write}")?;
@@ -279,6 +274,7 @@ impl fmt::Display for Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trigger::Trigger;
 
     fn record(name: &str) -> Record {
         Record {
@@ -286,7 +282,7 @@ mod tests {
             took: Duration::ZERO,
             controller: Arc::from("at"),
             key: Key::namespaced("default", name),
-            triggers: vec![Trigger::Initial, Trigger::Timer],
+            triggers: [Trigger::Initial, Trigger::Timer].into_iter().collect(),
             reads: Vec::new(),
             writes: vec![Write {
                 verb: "create",

@@ -101,4 +101,4 @@ pub use manager::{Manager, Running};
 pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use queue::Backoff;
-pub use trigger::Trigger;
+pub use trigger::{Trigger, Triggers};

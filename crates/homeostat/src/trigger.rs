@@ -1,6 +1,9 @@
 //! Why a reconcile runs: carried from the event through the queue into the context and the journal.
 
 use std::fmt;
+use std::ops::Deref;
+
+use smallvec::SmallVec;
 
 use crate::key::Key;
 use crate::kind::Kind;
@@ -41,6 +44,48 @@ impl Trigger {
     #[must_use]
     pub fn is_news(&self) -> bool {
         matches!(self, Self::Event { .. } | Self::Source(_))
+    }
+}
+
+/// Why a key runs: its reasons in order of arrival, repeats merged; read as a slice. Most keys have
+/// one, which takes no memory of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Triggers(SmallVec<[Trigger; 1]>);
+
+impl Triggers {
+    pub(crate) fn push(&mut self, trigger: Trigger) {
+        self.0.push(trigger);
+    }
+}
+
+impl Deref for Triggers {
+    type Target = [Trigger];
+
+    fn deref(&self) -> &[Trigger] {
+        &self.0
+    }
+}
+
+impl<const N: usize> PartialEq<[Trigger; N]> for Triggers {
+    fn eq(&self, other: &[Trigger; N]) -> bool {
+        **self == *other
+    }
+}
+
+impl FromIterator<Trigger> for Triggers {
+    fn from_iter<I: IntoIterator<Item = Trigger>>(triggers: I) -> Self {
+        Self(triggers.into_iter().collect())
+    }
+}
+
+/// The reasons in words, separated by commas.
+impl fmt::Display for Triggers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, trigger) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{trigger}")?;
+        }
+        Ok(())
     }
 }
 

@@ -1,9 +1,11 @@
 //! The same controller as the other sides of the benchmark, on kube-runtime: every Pod is
 //! reconciled, nothing is done.
 //!
-//! What it says and hears is described in bench/src/runtime/peer.rs. With `stripped` as last
-//! argument managed fields are dropped before they are cached, by the unstable stream interface.
+//! What it says and hears is described in bench/src/runtime/peer.rs. With `stripped` managed fields
+//! are dropped before they are cached, by the unstable stream interface; with a number so many
+//! reconciles are kept unfinished.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -16,13 +18,16 @@ use kube::runtime::controller::{Action, Config as Workers, Controller};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, Config, ResourceExt};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 const SENT: &str = "bench.homeostat.dev/sent";
 
 /// Counts reconciles and collects how long events took, in nanoseconds.
 #[derive(Default)]
 struct Seen {
+    pods: usize,
+    /// So many reconciles are kept unfinished until the last has begun.
+    in_flight: Option<usize>,
     inner: Mutex<Inner>,
     changed: Notify,
 }
@@ -32,6 +37,26 @@ struct Inner {
     count: usize,
     watching: bool,
     latencies: Vec<u128>,
+    awaited: Option<Awaited>,
+    begun: usize,
+    unfinished: VecDeque<oneshot::Sender<()>>,
+}
+
+/// What the main task waits for; it is woken only then.
+#[derive(Clone, Copy)]
+enum Awaited {
+    Reconciles(usize),
+    Latencies(usize),
+}
+
+impl Inner {
+    fn is_reached(&self) -> bool {
+        match self.awaited {
+            Some(Awaited::Reconciles(count)) => self.count >= count,
+            Some(Awaited::Latencies(count)) => self.latencies.len() >= count,
+            None => false,
+        }
+    }
 }
 
 impl Seen {
@@ -43,12 +68,29 @@ impl Seen {
         if let Some(sent) = sent.filter(|_| inner.watching) {
             inner.latencies.push(now.saturating_sub(sent));
         }
+        let reached = inner.is_reached();
         drop(inner);
-        self.changed.notify_one();
+        if reached {
+            self.changed.notify_one();
+        }
     }
 
-    async fn wait(&self, enough: impl Fn(&Inner) -> bool) {
-        while !enough(&self.inner.lock().unwrap()) {
+    /// Ends when `most` later reconciles have begun, or all.
+    fn hold(&self, most: usize) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        let mut inner = self.inner.lock().unwrap();
+        inner.begun += 1;
+        inner.unfinished.push_back(end);
+        let kept = if inner.begun >= self.pods { 0 } else { most - 1 };
+        while inner.unfinished.len() > kept {
+            let _ = inner.unfinished.pop_front().map(|end| end.send(()));
+        }
+        ended
+    }
+
+    async fn wait(&self, awaited: Awaited) {
+        self.inner.lock().unwrap().awaited = Some(awaited);
+        while !self.inner.lock().unwrap().is_reached() {
             self.changed.notified().await;
         }
     }
@@ -58,9 +100,10 @@ impl Seen {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kubeconfig, pods, rest @ ..] = &arguments[..] else {
-        return Err("usage: bench-peer-kube-rs KUBECONFIG PODS [stripped]".into());
+        return Err("usage: bench-peer-kube-rs KUBECONFIG PODS [stripped] [IN_FLIGHT]".into());
     };
-    let (pods, stripped) = (pods.parse::<usize>()?, rest == ["stripped"]);
+    let (pods, stripped) = (pods.parse::<usize>()?, rest.iter().any(|word| word == "stripped"));
+    let in_flight = rest.iter().find_map(|word| word.parse().ok());
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -69,15 +112,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     println!("begin");
     commands.next_line().await?;
-    let seen = Arc::<Seen>::default();
+    let seen = Arc::new(Seen { pods, in_flight, ..Seen::default() });
     tokio::spawn(run(client, seen.clone(), stripped));
-    seen.wait(|inner| inner.count >= pods).await;
+    seen.wait(Awaited::Reconciles(pods)).await;
     println!("all");
     commands.next_line().await?;
     seen.inner.lock().unwrap().watching = true;
     println!("settled");
     let events: usize = commands.next_line().await?.unwrap_or_default().parse()?;
-    seen.wait(|inner| inner.latencies.len() >= events).await;
+    seen.wait(Awaited::Latencies(events)).await;
     for latency in &seen.inner.lock().unwrap().latencies {
         println!("{latency}");
     }
@@ -98,13 +141,16 @@ async fn run(client: Client, seen: Arc<Seen>, stripped: bool) {
         Controller::new(pods, watcher::Config::default())
     };
     controller
-        .with_config(Workers::default().concurrency(10))
+        .with_config(Workers::default().concurrency(seen.in_flight.map_or(10, |most| most as u16)))
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(1)), seen)
         .for_each(|_| ready(()))
         .await;
 }
 
 async fn reconcile(pod: Arc<Pod>, seen: Arc<Seen>) -> Result<Action, Infallible> {
+    if let Some(most) = seen.in_flight {
+        let _ = seen.hold(most).await;
+    }
     seen.reconciled(&pod);
     Ok(Action::await_change())
 }

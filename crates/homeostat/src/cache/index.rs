@@ -56,7 +56,7 @@ pub(crate) fn field(path: &str) -> Extract {
         path.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect();
     Arc::new(move |entry| {
         let mut found = Vec::new();
-        collect(entry.json(), &path, &mut found);
+        collect(&entry.json(), &path, &mut found);
         found.sort_unstable();
         found.dedup();
         found

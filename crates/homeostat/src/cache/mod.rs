@@ -34,6 +34,7 @@
 //! # homeostat_testing::on_cluster(async |cluster| example(cluster).await.unwrap());
 //! ```
 
+mod body;
 mod caches;
 mod entry;
 mod group;
@@ -41,6 +42,7 @@ mod header;
 mod index;
 mod informer;
 mod intern;
+mod maker;
 mod namespaces;
 mod reach;
 mod reads;
@@ -57,12 +59,11 @@ mod waits;
 
 pub use caches::{Caches, Scope, Transform};
 pub use entry::Entry;
-pub(crate) use entry::Form;
 pub use group::Group;
 pub use header::{Header, Labels, Owner};
 pub(crate) use index::{Extract, field};
 pub use informer::{Informer, SourceState};
-pub(crate) use intern::Interner;
+pub(crate) use maker::{Form, Maker};
 pub use namespaces::Namespaces;
 pub(crate) use reach::KindCache;
 pub(crate) use scan::Scan;

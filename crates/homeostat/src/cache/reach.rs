@@ -107,8 +107,17 @@ impl KindCache {
         Ok(found)
     }
 
-    pub(crate) fn get<K: View>(&self, key: &Key) -> Result<Option<Arc<K>>> {
-        self.informer(key.namespace.as_deref()).map_or(Ok(None), |informer| informer.get(key))
+    /// The object of that key, as it is kept and as type `K`; with `keep` it stays decoded for a
+    /// while.
+    pub(crate) fn get<K: View>(
+        &self,
+        key: &Key,
+        keep: bool,
+    ) -> Result<Option<(Arc<Entry>, Arc<K>)>> {
+        let Some(informer) = self.informer(key.namespace.as_deref()) else { return Ok(None) };
+        let Some(entry) = informer.entry(key) else { return Ok(None) };
+        let typed = informer.typed_once(&entry, keep)?;
+        Ok(Some((entry, typed)))
     }
 
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {

@@ -107,13 +107,21 @@ impl Informer {
     }
 
     pub(crate) fn typed<K: View>(&self, entry: &Arc<Entry>) -> Result<Arc<K>> {
+        self.typed_once(entry, true)
+    }
+
+    /// The same; with `keep` it stays decoded for the next who reads it.
+    pub(crate) fn typed_once<K: View>(&self, entry: &Arc<Entry>, keep: bool) -> Result<Arc<K>> {
         let recent = || self.handle.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(typed) = recent().get(entry) {
             return Ok(typed);
         }
         // Decoded without the lock; two who read the same object at once may both do it.
         let typed = Arc::new(entry.decode::<K>()?);
-        recent().put(entry, &typed);
+        if keep {
+            let gone = recent().put(entry, &typed);
+            drop(gone);
+        }
         Ok(typed)
     }
 

@@ -109,16 +109,17 @@ impl Core {
             }
         }
         // After the handlers: whoever waits for a revision finds its keys in the queues.
-        self.progress.send_modify(|progress| {
-            progress.synced = synced;
+        self.progress.send_if_modified(|progress| {
             if heard {
                 progress.heard = Some(now);
             }
-            if let Some(state) = state
-                && progress.state != SourceState::Stopped
-            {
-                progress.state = state;
-            }
+            let state = state.filter(|_| progress.state != SourceState::Stopped);
+            let turned = state.is_some_and(|state| {
+                std::mem::replace(&mut progress.state, state.clone()) != state
+            });
+            let first = std::mem::replace(&mut progress.synced, synced) != synced;
+            // Within the first list there is nothing to wait for but its end.
+            turned || first || synced
         });
     }
 

@@ -24,6 +24,10 @@ const MOST: usize = 64;
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(15);
 
+/// How much of an answer may be on its way before it is read: enough for a first list at full
+/// speed, little enough to be held for every watch.
+const WINDOW: u32 = 1024 * 1024;
+
 /// Which versions of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
@@ -71,7 +75,8 @@ impl Connections {
         builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new());
         if self.protocol == Protocol::Any {
             builder
-                .http2_adaptive_window(true)
+                .http2_initial_stream_window_size(WINDOW)
+                .http2_initial_connection_window_size(4 * WINDOW)
                 .http2_keep_alive_interval(PING)
                 .http2_keep_alive_timeout(PONG);
         }

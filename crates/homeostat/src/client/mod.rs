@@ -5,6 +5,7 @@
 //! that what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too.
 //! Watches do not come through here.
 
+mod ahead;
 mod connections;
 mod retry;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::{BoxError, Service};
 
+use super::ahead::Ahead;
 use crate::error::{Error, Result};
 
 /// A way to a server.
@@ -59,9 +60,9 @@ impl Way {
 }
 
 impl Service<Uri> for Way {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<Ahead>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<TokioIo<TcpStream>, BoxError>>;
+    type Future = BoxFuture<'static, Result<TokioIo<Ahead>, BoxError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
@@ -73,9 +74,13 @@ impl Service<Uri> for Way {
 
     fn call(&mut self, server: Uri) -> Self::Future {
         match self {
-            Self::Straight(way) => way.call(server).map(|made| Ok(made?)).boxed(),
-            Self::Tunnel(way) => way.call(server).map(|made| Ok(made?)).boxed(),
-            Self::Socks(way) => way.call(server).map(|made| Ok(made?)).boxed(),
+            Self::Straight(way) => way.call(server).map(|made| Ok(ahead(made?))).boxed(),
+            Self::Tunnel(way) => way.call(server).map(|made| Ok(ahead(made?))).boxed(),
+            Self::Socks(way) => way.call(server).map(|made| Ok(ahead(made?))).boxed(),
         }
     }
+}
+
+fn ahead(stream: TokioIo<TcpStream>) -> TokioIo<Ahead> {
+    TokioIo::new(Ahead::new(stream.into_inner()))
 }

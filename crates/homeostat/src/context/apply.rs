@@ -102,7 +102,7 @@ impl<K: AnyObject> Context<K> {
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(entry.is_some()));
             let Some(entry) = entry else { return Ok(None) };
             let (object, share) = (informer.typed(&entry)?, entry.header.share(manager));
-            let body = Bytes::copy_from_slice(entry.json().as_bytes());
+            let body = Bytes::from(entry.json().into_owned());
             return Ok(Some(Child { object, digest: digest(intent(entry.value()?)), share, body }));
         }
         let Some(answer) = self.answer_live(kind, key).await? else { return Ok(None) };

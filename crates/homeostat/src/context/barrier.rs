@@ -92,9 +92,10 @@ pub(crate) async fn settle(
 ) -> Result<()> {
     let concerns =
         |write: &&Pending| write.kind == *kind && key.is_none_or(|key| write.key == *key);
-    let pending: Vec<Pending> =
-        memories.with(owner, |memory| memory.pending.iter().filter(concerns).cloned().collect());
-    for write in pending {
+    let pending = memories.with_known(owner, |memory| {
+        memory.pending.iter().filter(concerns).cloned().collect::<Vec<Pending>>()
+    });
+    for write in pending.unwrap_or_default() {
         let Pending { key, uid, until, .. } = &write;
         if let Some(informer) = cache_of(key) {
             let seen = informer.wait_for_object(key, uid, until, PATIENCE).await;

@@ -111,6 +111,16 @@ impl Memories {
         result
     }
 
+    /// The same, if there is anything to remember of `key`: what is only taken back needs no memory.
+    pub(crate) fn with_known<R>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(&mut Memory) -> R,
+    ) -> Option<R> {
+        let known = lock(&self.0).contains_key(key);
+        known.then(|| self.with(key, work))
+    }
+
     /// Forgets `key`.
     pub(crate) fn forget(&self, key: &Key) {
         lock(&self.0).remove(key);

@@ -38,7 +38,7 @@ use crate::key::Key;
 use crate::kind::{self, AnyObject, Kind};
 
 use crate::lease::Fence;
-use crate::trigger::Trigger;
+use crate::trigger::{Trigger, Triggers};
 
 pub use crate::event::EventType;
 pub(crate) use barrier::settle;
@@ -163,9 +163,11 @@ pub struct Context<K> {
 struct Run<K> {
     shared: Arc<Shared>,
     key: Key,
-    triggers: Vec<Trigger>,
+    triggers: Triggers,
     /// The newest version of the primary that this reconcile knows of.
     primary: Mutex<Arc<K>>,
+    /// Whether that version is known to have no condition `Degraded`.
+    is_sound: AtomicBool,
     notes: Mutex<Notes>,
     /// What this reconcile followed so far.
     followed: Mutex<BTreeSet<follow::Place>>,
@@ -174,15 +176,16 @@ struct Run<K> {
 }
 
 impl<K: AnyObject> Context<K> {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        key: Key,
-        triggers: Vec<Trigger>,
-        primary: Arc<K>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, key: Key, triggers: Triggers, primary: Arc<K>) -> Self {
         let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
-        let said_ready = AtomicBool::new(false);
-        Self { run: Arc::new(Run { shared, key, triggers, primary, notes, followed, said_ready }) }
+        let (is_sound, said_ready) = (AtomicBool::new(false), AtomicBool::new(false));
+        let run = Run { shared, key, triggers, primary, is_sound, notes, followed, said_ready };
+        Self { run: Arc::new(run) }
+    }
+
+    /// The primary, as long as this reconcile does not write it, has no condition `Degraded`.
+    pub(crate) fn needs_no_mending(&self) {
+        self.run.is_sound.store(true, Ordering::Relaxed);
     }
 
     /// The time of day.
@@ -258,6 +261,7 @@ impl<K: AnyObject> Context<K> {
     }
 
     fn set_primary(&self, primary: Arc<K>) {
+        self.run.is_sound.store(false, Ordering::Relaxed);
         *self.run.primary.lock().unwrap_or_else(PoisonError::into_inner) = primary;
     }
 }

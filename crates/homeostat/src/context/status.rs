@@ -62,6 +62,9 @@ impl<K: AnyObject> Context<K> {
 
     /// Whether [`Self::mark`] would write.
     pub(crate) fn needs_mark(&self, mark: Mark<'_>) -> bool {
+        if matches!(mark, Mark::Well) && self.run.is_sound.load(Ordering::Relaxed) {
+            return false; // The usual case: the object need not be looked into.
+        }
         self.marked(mark).is_ok_and(|patch| patch.is_some())
     }
 

@@ -142,7 +142,8 @@ impl<K: AnyObject> Context<K> {
         let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
         let same = revision.is_some() && revision == patched.meta().resource_version;
         let change = if same { Change::Unchanged } else { Change::Changed };
-        let before = cached.as_ref().map(|entry| entry.json().as_bytes());
+        let before = cached.as_ref().map(|entry| entry.json());
+        let before = before.as_deref().map(str::as_bytes);
         self.note_change(verb, (kind, key), change, before, &answer.body);
         self.expect_version(kind, key, patched.meta());
         // The primary's next write is guarded by the version that this one made.

@@ -4,7 +4,6 @@
 //! another; one key is never on two workers (the queue sees to that).
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -64,7 +63,7 @@ impl<K: AnyObject> Worker<K> {
                 controller = %self.shared.name,
                 object = %item.key,
                 id = self.shared.next_id(),
-                trigger = %Triggers(&item.triggers),
+                trigger = %item.triggers,
             );
             let began = self.shared.env.instant();
             self.process(&item).instrument(span).await;
@@ -80,7 +79,9 @@ impl<K: AnyObject> Worker<K> {
         let (key, kind) = (&item.key, &self.shared.kind);
         let cache_of = |key: &Key| self.primaries.informer(key.namespace.as_deref());
         let fresh = settle(&self.shared.memories, key, cache_of, kind, Some(key)).await;
-        let found = fresh.and_then(|()| self.primaries.get::<K>(key));
+        // The whole collection passes by at the start; keeping its last few objects helps nobody.
+        let keep = item.triggers != [Trigger::Initial];
+        let found = fresh.and_then(|()| self.primaries.get::<K>(key, keep));
         let (conclusion, (reads, writes)) = match found {
             Ok(None) => {
                 // Gone: whatever was known about it is of no use to a later object of that name.
@@ -89,18 +90,20 @@ impl<K: AnyObject> Worker<K> {
                 self.shared.follows.ended(key, &BTreeSet::new(), true);
                 return self.shared.memories.forget(key);
             }
-            Ok(Some(primary)) => {
-                self.shared.memories.with(key, |memory| memory.undecodable = None);
-                let seen = self.primaries.entry(key);
+            Ok(Some((seen, primary))) => {
+                self.shared.memories.with_known(key, |memory| memory.undecodable = None);
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
+                if !seen.names_degraded() {
+                    context.needs_no_mending();
+                }
                 let result = self.reconcile(primary, context.clone()).await;
                 let conclusion = self.conclude(key, result, Some(&context)).await;
                 let whole = matches!(conclusion.ending, Ending::Ok(_) | Ending::Terminal(_));
                 self.shared.follows.ended(key, &context.take_followed(), whole);
                 let notes = context.take_notes();
                 let (triggers, writes) = (&*item.triggers, &*notes.1);
-                let run = Run { triggers, writes, seen: seen.as_ref(), kind };
+                let run = Run { triggers, writes, seen: Some(&seen), kind };
                 self.look_for_hot_loop(&context, run);
                 (conclusion, notes)
             }
@@ -234,7 +237,7 @@ impl<K: AnyObject> Worker<K> {
         context: Option<&Context<K>>,
     ) -> Conclusion {
         self.queue.forget(key);
-        self.shared.memories.with(key, |memory| {
+        self.shared.memories.with_known(key, |memory| {
             (memory.conflicts, memory.failures, memory.terminal) = (0, 0, None);
         });
         if let Some(context) = context {
@@ -339,19 +342,6 @@ impl<K> Clone for Worker<K> {
             hot_loops: self.hot_loops.clone(),
             started: self.started,
         }
-    }
-}
-
-/// Why a reconcile runs, in words.
-struct Triggers<'a>(&'a [Trigger]);
-
-impl fmt::Display for Triggers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, trigger) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{trigger}")?;
-        }
-        Ok(())
     }
 }
 

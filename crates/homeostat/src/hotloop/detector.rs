@@ -158,8 +158,9 @@ impl Activity {
         let moved =
             |before: &Arc<Entry>| before.header.resource_version != seen.header.resource_version;
         if let Some(before) = before.filter(moved) {
-            let (before, after) = (before.json().as_bytes(), seen.json().as_bytes());
-            self.others.changed(&difference::between(run.kind, before, after));
+            let (before, after) = (before.json(), seen.json());
+            let fields = difference::between(run.kind, before.as_bytes(), after.as_bytes());
+            self.others.changed(&fields);
         }
     }
 

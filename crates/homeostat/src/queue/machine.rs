@@ -13,21 +13,18 @@
 //! With a debounce, news makes an idle key wait until it is quiet instead of making it ready.
 
 use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::time::Duration;
 
-use slab::Slab;
-
-use super::line::{Line, Place};
+use super::line::Line;
 use super::rules::Rules;
-use super::slot::{Dirty, Slot, State, Timer, Why};
+use super::slot::{Dirty, State, Timer, Why};
+use super::slots::Slots;
 use super::throttle::Throttle;
-use crate::trigger::Trigger;
+use crate::trigger::{Trigger, Triggers};
 
 /// After this many normal keys in a row a waiting low one goes first, so that it never starves.
 const NORMAL_IN_A_ROW: u32 = 8;
-
-/// An empty queue gives back the memory of more keys than this.
-const KEPT_SLOTS: usize = 1024;
 
 /// Which keys go first among those that are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,25 +41,23 @@ pub struct Item<T> {
     /// The key; the worker gives it back with `done`.
     pub key: T,
     /// Why it runs, in order of arrival, repeats merged; never empty.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Triggers,
     /// How many backoffs in a row this key has served.
     pub failures: u32,
     /// How long it was ready before it was handed out.
     pub waited: Duration,
 }
 
-/// One entry per key; every operation is `O(log n)` and deterministic.
+/// One entry per key. Timers cost `O(log n)`, everything else is constant; all of it deterministic.
 #[derive(Debug)]
 pub struct Machine<T> {
     rules: Rules<T>,
-    /// Where the slot of a key is.
-    index: BTreeMap<T, usize>,
-    slots: Slab<Slot<T>>,
-    low: Line<usize>,
-    normal: Line<usize>,
-    waiting: BTreeMap<(Duration, Place), usize>,
+    slots: Slots<T>,
+    low: Line,
+    normal: Line,
+    waiting: BTreeMap<(Duration, u64), usize>,
     throttle: Option<Throttle>,
-    places: Place,
+    timers: u64,
     normal_in_a_row: u32,
     running: usize,
     adds: u64,
@@ -70,19 +65,18 @@ pub struct Machine<T> {
     closed: bool,
 }
 
-impl<T: Ord + Clone> Machine<T> {
+impl<T: Hash + Eq + Clone> Machine<T> {
     /// An empty queue with these rules; the backoff among them is the caller's business.
     #[must_use]
     pub fn new(rules: Rules<T>) -> Self {
         Self {
             throttle: rules.rate.map(Throttle::new),
             rules,
-            index: BTreeMap::new(),
-            slots: Slab::new(),
+            slots: Slots::new(),
             low: Line::new(),
             normal: Line::new(),
             waiting: BTreeMap::new(),
-            places: 0,
+            timers: 0,
             normal_in_a_row: 0,
             running: 0,
             adds: 0,
@@ -96,13 +90,13 @@ impl<T: Ord + Clone> Machine<T> {
     /// that one is served to its end, and the trigger is told then. A running key runs once more
     /// after `done`; a ready key keeps its place unless its priority rises. Ignored after
     /// [`Self::close`].
-    pub fn add(&mut self, key: &T, trigger: Trigger, priority: Priority, now: Duration) {
+    pub fn add(&mut self, key: T, trigger: Trigger, priority: Priority, now: Duration) {
         self.release(now);
         if self.closed {
             return;
         }
         let debounce = self.rules.debounce.filter(|_| trigger.is_news());
-        let id = self.slot(key);
+        let id = self.slots.of(key);
         let slot = &mut self.slots[id];
         slot.remember(trigger);
         let mut before = None;
@@ -126,11 +120,11 @@ impl<T: Ord + Clone> Machine<T> {
             State::Ready { priority: old, .. } if *old >= priority => return,
             State::Ready { place, since, .. } => {
                 let (place, since) = (*place, *since);
-                self.low.leave(&(self.rules.lane)(key), place);
+                self.low.leave(place);
                 return self.line_up(id, priority, since);
             }
-            State::Waiting { timer, place } => {
-                let (at, is_backoff) = ((timer.due, *place), matches!(timer.why, Why::Backoff));
+            State::Waiting { timer, turn } => {
+                let (at, is_backoff) = ((timer.due, *turn), matches!(timer.why, Why::Backoff));
                 let timer = timer.clone();
                 if !slot.gives_way(is_backoff) {
                     return;
@@ -142,7 +136,7 @@ impl<T: Ord + Clone> Machine<T> {
         }
         match debounce {
             Some(debounce) => {
-                self.wait(id, Timer::quiet(debounce, priority, before.as_ref(), now));
+                self.wait(id, Timer::quiet(debounce, priority, before.as_deref(), now));
                 self.release(now);
             }
             None => {
@@ -155,14 +149,18 @@ impl<T: Ord + Clone> Machine<T> {
 
     /// Makes a key ready at `due`, or earlier on `add`. Of two timers the earlier wins; a key that
     /// is ready already ignores it. Ignored after [`Self::close`].
-    pub fn add_at(&mut self, key: &T, trigger: Trigger, due: Duration, now: Duration) {
-        self.schedule(key, Timer { due, why: Why::Asked(trigger) }, now);
+    pub fn add_at(&mut self, key: T, trigger: Trigger, due: Duration, now: Duration) {
+        self.schedule(key, Box::new(Timer { due, why: Why::Asked(trigger) }), now);
     }
 
     /// Makes a failed key ready after `delay`. The failure counts once the delay has been served:
     /// an event that consumes it leaves [`Self::failures`] as it was.
-    pub fn add_failed(&mut self, key: &T, delay: Duration, now: Duration) {
-        self.schedule(key, Timer { due: now.saturating_add(delay), why: Why::Backoff }, now);
+    pub fn add_failed(&mut self, key: T, delay: Duration, now: Duration) {
+        self.schedule(
+            key,
+            Box::new(Timer { due: now.saturating_add(delay), why: Why::Backoff }),
+            now,
+        );
     }
 
     /// The next ready key, now running; `None` when there is none, the queue is paused, or its
@@ -177,8 +175,7 @@ impl<T: Ord + Clone> Machine<T> {
         }
         let from_low = self.normal.is_empty()
             || (self.normal_in_a_row >= NORMAL_IN_A_ROW && !self.low.is_empty());
-        let last = self.next_place();
-        let id = if from_low { self.low.pop(last)? } else { self.normal.pop(last)? };
+        let id = if from_low { self.low.pop()? } else { self.normal.pop()? };
         self.normal_in_a_row = if from_low { 0 } else { self.normal_in_a_row.saturating_add(1) };
         let slot = &mut self.slots[id];
         let running = State::Running { dirty: None, timer: None, since: now };
@@ -192,21 +189,27 @@ impl<T: Ord + Clone> Machine<T> {
     }
 
     /// The worker has finished with a key: it goes to the back of the line if it was added
-    /// meanwhile, waits if it was given a time, and is idle otherwise. Returns how long it ran;
-    /// nothing happens to a key that does not run.
-    pub fn done(&mut self, key: &T, now: Duration) -> Option<Duration> {
-        self.release(now);
-        let id = *self.index.get(key)?;
+    /// meanwhile, waits if it was given a time, and is idle otherwise. Nothing happens to a key that
+    /// does not run. The time is asked for only when it matters.
+    pub fn done(&mut self, key: &T, now: impl Fn() -> Duration) {
+        let asked = (!self.waiting.is_empty()).then(&now);
+        if let Some(now) = asked {
+            self.release(now);
+        }
+        let Some(id) = self.slots.find(key) else { return };
         let slot = &mut self.slots[id];
-        let State::Running { dirty, timer, since } = &mut slot.state else { return None };
+        let State::Running { dirty, timer, .. } = &mut slot.state else { return };
         let (mut dirty, timer) = (dirty.take(), timer.take().filter(|_| !self.closed));
-        let ran = now.saturating_sub(*since);
         self.running -= 1;
         slot.state = State::Idle;
         let is_backoff = timer.as_ref().is_some_and(|timer| matches!(timer.why, Why::Backoff));
         if dirty.is_some() && is_backoff && !slot.gives_way(true) {
             dirty = None;
         }
+        if dirty.is_none() && timer.is_none() {
+            return self.drop_if_blank(id);
+        }
+        let now = asked.unwrap_or_else(now);
         match (dirty, timer) {
             (Some(Dirty::AtOnce(priority)), _) => self.make_ready(id, priority, now),
             (Some(Dirty::WhenQuiet(quiet)), _) if self.closed => {
@@ -219,15 +222,14 @@ impl<T: Ord + Clone> Machine<T> {
                 self.wait(id, quiet);
             }
             (None, Some(timer)) => self.wait(id, timer),
-            (None, None) => self.drop_if_blank(id),
+            (None, None) => {}
         }
         self.release(now);
-        Some(ran)
     }
 
     /// The key is well again: its failure count is zero. A pending timer stays.
     pub fn forget(&mut self, key: &T) {
-        if let Some(&id) = self.index.get(key) {
+        if let Some(id) = self.slots.find(key) {
             let slot = &mut self.slots[id];
             (slot.failures, slot.early) = (0, 0);
             self.drop_if_blank(id);
@@ -245,12 +247,10 @@ impl<T: Ord + Clone> Machine<T> {
         self.closed = true;
         for ((due, _), id) in std::mem::take(&mut self.waiting) {
             match &self.slots[id].state {
-                State::Waiting {
-                    timer: Timer { why: Why::Quiet { priority, .. }, .. }, ..
-                } => {
-                    self.make_ready(id, *priority, due);
+                State::Waiting { timer, .. } if matches!(timer.why, Why::Quiet { .. }) => {
+                    self.make_ready(id, timer.priority(), due);
                 }
-                _ => self.drop_slot(id),
+                _ => self.slots.remove(id),
             }
         }
     }
@@ -258,9 +258,9 @@ impl<T: Ord + Clone> Machine<T> {
     /// Drops what is ready or dirty; running keys are left to finish.
     pub fn clear(&mut self) {
         for id in self.low.drain().chain(self.normal.drain()) {
-            self.drop_slot(id);
+            self.slots.remove(id);
         }
-        for (_, slot) in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             if let State::Running { dirty, .. } = &mut slot.state {
                 *dirty = None;
             }
@@ -305,7 +305,7 @@ impl<T: Ord + Clone> Machine<T> {
 
     /// For how long each running key has been with its worker.
     pub fn unfinished(&self, now: Duration) -> impl Iterator<Item = Duration> {
-        self.slots.iter().filter_map(move |(_, slot)| match slot.state {
+        self.slots.iter().filter_map(move |slot| match slot.state {
             State::Running { since, .. } => Some(now.saturating_sub(since)),
             _ => None,
         })
@@ -324,21 +324,21 @@ impl<T: Ord + Clone> Machine<T> {
     /// How many backoffs in a row a key has served; 0 for an unknown one.
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {
-        self.index.get(key).map_or(0, |id| self.slots[*id].failures)
+        self.slots.find(key).map_or(0, |id| self.slots[id].failures)
     }
 
     /// How many keys something is kept for, and for how many there is room.
     #[cfg(test)]
     pub(super) fn known(&self) -> (usize, usize) {
-        (self.index.len(), self.slots.capacity())
+        self.slots.known()
     }
 
-    fn schedule(&mut self, key: &T, timer: Timer, now: Duration) {
+    fn schedule(&mut self, key: T, timer: Box<Timer>, now: Duration) {
         self.release(now);
         if self.closed {
             return;
         }
-        let id = self.slot(key);
+        let id = self.slots.of(key);
         match &mut self.slots[id].state {
             State::Ready { .. } => return,
             State::Running { timer: old, .. } => {
@@ -348,8 +348,8 @@ impl<T: Ord + Clone> Machine<T> {
                 return;
             }
             State::Waiting { timer: old, .. } if old.due <= timer.due => return,
-            State::Waiting { timer: old, place } => {
-                self.waiting.remove(&(old.due, *place));
+            State::Waiting { timer: old, turn } => {
+                self.waiting.remove(&(old.due, *turn));
             }
             State::Idle => {}
         }
@@ -378,10 +378,10 @@ impl<T: Ord + Clone> Machine<T> {
         }
     }
 
-    fn wait(&mut self, id: usize, timer: Timer) {
-        let place = self.next_place();
-        self.waiting.insert((timer.due, place), id);
-        self.slots[id].state = State::Waiting { timer, place };
+    fn wait(&mut self, id: usize, timer: Box<Timer>) {
+        self.timers += 1;
+        self.waiting.insert((timer.due, self.timers), id);
+        self.slots[id].state = State::Waiting { timer, turn: self.timers };
     }
 
     fn make_ready(&mut self, id: usize, priority: Priority, since: Duration) {
@@ -390,42 +390,18 @@ impl<T: Ord + Clone> Machine<T> {
     }
 
     fn line_up(&mut self, id: usize, priority: Priority, since: Duration) {
-        let place = self.next_place();
         let slot = &mut self.slots[id];
-        slot.state = State::Ready { priority, place, since };
         let line = match priority {
             Priority::Low => &mut self.low,
             Priority::Normal => &mut self.normal,
         };
-        line.join((self.rules.lane)(&slot.key), place, id);
-    }
-
-    /// The slot of a key, new if need be.
-    fn slot(&mut self, key: &T) -> usize {
-        if let Some(&id) = self.index.get(key) {
-            return id;
-        }
-        let id = self.slots.insert(Slot::new(key.clone()));
-        self.index.insert(key.clone(), id);
-        id
+        let place = line.join((self.rules.lane)(&slot.key), id);
+        slot.state = State::Ready { priority, place, since };
     }
 
     fn drop_if_blank(&mut self, id: usize) {
         if self.slots[id].is_blank() {
-            self.drop_slot(id);
+            self.slots.remove(id);
         }
-    }
-
-    fn drop_slot(&mut self, id: usize) {
-        let slot = self.slots.remove(id);
-        self.index.remove(&slot.key);
-        if self.slots.is_empty() && self.slots.capacity() > KEPT_SLOTS {
-            self.slots = Slab::new();
-        }
-    }
-
-    fn next_place(&mut self) -> Place {
-        self.places += 1;
-        self.places
     }
 }

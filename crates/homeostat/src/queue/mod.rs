@@ -24,17 +24,21 @@
 //! ```
 
 mod backoff;
+mod chain;
 mod line;
 mod machine;
 #[cfg(test)]
 mod model;
 mod rules;
 mod slot;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod throttle;
 
 use std::fmt;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -63,11 +67,13 @@ struct Shared<T> {
     machine: Mutex<Machine<T>>,
     /// One worker at a time is woken for new work or for an earlier timer.
     work: Notify,
+    /// How many workers wait for that; counted up under the lock.
+    asleep: AtomicUsize,
     /// Everybody who waits for the drain.
     drained: Notify,
 }
 
-impl<T: Ord + Clone> Queue<T> {
+impl<T: Hash + Eq + Clone> Queue<T> {
     /// A queue with the default [`Backoff`].
     #[must_use]
     pub fn new(env: Env) -> Self {
@@ -91,6 +97,7 @@ impl<T: Ord + Clone> Queue<T> {
                 backoff: rules.backoff,
                 machine: Mutex::new(Machine::new(rules)),
                 work: Notify::new(),
+                asleep: AtomicUsize::new(0),
                 drained: Notify::new(),
             }),
         }
@@ -100,20 +107,21 @@ impl<T: Ord + Clone> Queue<T> {
     /// The key is with the caller until [`Self::done`]; a dropped call takes nothing.
     pub async fn get(&self) -> Option<Item<T>> {
         loop {
-            let woken = self.shared.work.notified();
-            let next_due = {
+            let (next_due, woken, _asleep) = {
                 let mut machine = self.lock();
                 if let Some(item) = machine.take(self.now()) {
-                    if machine.ready() > 0 || machine.next_due().is_some() {
-                        // Somebody idle must take the next key, or sleep until it is due.
-                        self.shared.work.notify_one();
-                    }
+                    let more = machine.ready() > 0 || machine.next_due().is_some();
+                    drop(machine);
+                    // Somebody idle must take the next key, or sleep until it is due.
+                    self.wake_one_if(more);
                     return Some(item);
                 }
                 if machine.is_over() {
                     return None;
                 }
-                machine.next_due()
+                // Under the lock: whoever adds after this sees that somebody sleeps.
+                let asleep = Asleep::new(&self.shared.asleep);
+                (machine.next_due(), self.shared.work.notified(), asleep)
             };
             let due = async {
                 match next_due {
@@ -135,10 +143,10 @@ impl<T: Ord + Clone> Queue<T> {
     /// The caller has finished with a key it got; see [`Machine::done`].
     pub fn done(&self, key: &T) {
         let mut machine = self.lock();
-        machine.done(key, self.now());
+        machine.done(key, || self.now());
         let drained = machine.is_closed() && machine.ready() == 0 && machine.running() == 0;
         drop(machine);
-        self.shared.work.notify_one();
+        self.wake_one_if(true);
         if drained {
             self.shared.drained.notify_waiters();
         }
@@ -146,15 +154,13 @@ impl<T: Ord + Clone> Queue<T> {
 
     /// Makes a key ready now, for this reason; see [`Machine::add`]. With a debounce it waits until
     /// it is quiet.
-    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
     pub fn add(&self, key: T, trigger: Trigger) {
-        self.change(|machine, now| machine.add(&key, trigger, Priority::Normal, now));
+        self.change(|machine, now| machine.add(key, trigger, Priority::Normal, now));
     }
 
     /// The same, behind every key of normal priority (but never starved by them).
-    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
     pub fn add_low(&self, key: T, trigger: Trigger) {
-        self.change(|machine, now| machine.add(&key, trigger, Priority::Low, now));
+        self.change(|machine, now| machine.add(key, trigger, Priority::Low, now));
     }
 
     /// Makes a key ready after `delay` ([`Trigger::Timer`]), or earlier on [`Self::add`].
@@ -163,22 +169,20 @@ impl<T: Ord + Clone> Queue<T> {
     }
 
     /// The same with another reason, such as [`Trigger::Conflict`].
-    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
     pub fn add_after_for(&self, key: T, delay: Duration, trigger: Trigger) {
         self.change(|machine, now| {
-            machine.add_at(&key, trigger, now.saturating_add(delay), now);
+            machine.add_at(key, trigger, now.saturating_add(delay), now);
         });
     }
 
     /// Makes a failed key ready after its backoff; returns how long that is.
     /// The failure counts once the backoff has been served: an event that comes first consumes it.
-    #[expect(clippy::needless_pass_by_value, reason = "adding gives the key to the queue")]
     pub fn add_rate_limited(&self, key: T) -> Duration {
         let Shared { backoff, env, .. } = &*self.shared;
         let dice = if backoff.jitter > 0.0 { env.random_unit() } else { 0.0 };
         self.change(|machine, now| {
             let delay = backoff.delay(machine.failures(&key), dice);
-            machine.add_failed(&key, delay, now);
+            machine.add_failed(key, delay, now);
             delay
         })
     }
@@ -272,9 +276,19 @@ impl<T: Ord + Clone> Queue<T> {
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Machine<T>, Duration) -> R) -> R {
-        let result = change(&mut self.lock(), self.now());
-        self.shared.work.notify_one();
+        let result = {
+            let mut machine = self.lock();
+            change(&mut machine, self.now())
+        };
+        self.wake_one_if(true);
         result
+    }
+
+    /// Wakes a worker that sleeps, if there is one and a reason.
+    fn wake_one_if(&self, reason: bool) {
+        if reason && self.shared.asleep.load(Ordering::Relaxed) > 0 {
+            self.shared.work.notify_one();
+        }
     }
 
     fn now(&self) -> Duration {
@@ -283,6 +297,22 @@ impl<T: Ord + Clone> Queue<T> {
 
     fn lock(&self) -> MutexGuard<'_, Machine<T>> {
         self.shared.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker that waits, as long as it does.
+struct Asleep<'a>(&'a AtomicUsize);
+
+impl<'a> Asleep<'a> {
+    fn new(asleep: &'a AtomicUsize) -> Self {
+        asleep.fetch_add(1, Ordering::Relaxed);
+        Self(asleep)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -57,8 +57,12 @@ impl Told {
             every: seconds(every),
             burst: u32::try_from(burst).unwrap(),
         });
-        let one: fn(&u8) -> Lane = |_| None;
-        let lane = if self.lanes { |key: &u8| Some(lane(*key).to_string().into()) } else { one };
+        let one: fn(&u8) -> Lane<'_> = |_| None;
+        let lane = if self.lanes {
+            |key: &u8| Some(["0", "1", "2"][usize::from(lane(*key))])
+        } else {
+            one
+        };
         Rules { lane, debounce, rate, ..Rules::default() }
     }
 }
@@ -372,25 +376,25 @@ proptest! {
                     // One in four is no news, which a debounce lets through.
                     let news = Trigger::Source(source.to_string());
                     let trigger = if source == 3 { Trigger::Requeued } else { news };
-                    machine.add(&key, trigger.clone(), priority, seconds(now));
+                    machine.add(key, trigger.clone(), priority, seconds(now));
                     model.add(key, trigger, priority, now);
                 }
                 Call::AddAfter { key, delay } => {
                     let due = now + u64::from(delay);
-                    machine.add_at(&key, Trigger::Timer, seconds(due), seconds(now));
+                    machine.add_at(key, Trigger::Timer, seconds(due), seconds(now));
                     model.add_at(key, Why::Asked(Trigger::Timer), due, now);
                 }
                 Call::AddFailed { key, delay } => {
-                    machine.add_failed(&key, seconds(u64::from(delay)), seconds(now));
+                    machine.add_failed(key, seconds(u64::from(delay)), seconds(now));
                     model.add_at(key, Why::Backoff, now + u64::from(delay), now);
                 }
                 Call::Take => {
                     let item = machine.take(seconds(now));
-                    let taken = item.map(|item| (item.key, item.triggers, item.failures));
+                    let taken = item.map(|item| (item.key, item.triggers.to_vec(), item.failures));
                     assert_eq!(taken, model.take(now));
                 }
                 Call::Done { key } => {
-                    machine.done(&key, seconds(now));
+                    machine.done(&key, || seconds(now));
                     model.done(key, now);
                 }
                 Call::Forget { key } => {

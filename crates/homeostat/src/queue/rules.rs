@@ -1,14 +1,13 @@
 //! How a queue treats its keys: plain data, decided when the queue is made.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::Backoff;
 use crate::key::Key;
 
 /// Which keys take turns: those of one lane wait for each other, lanes take turns.
-pub type Lane = Option<Arc<str>>;
+pub type Lane<'a> = Option<&'a str>;
 
 /// The rules of a queue.
 ///
@@ -17,7 +16,7 @@ pub struct Rules<T> {
     /// How long failing keys wait.
     pub backoff: Backoff,
     /// The lane of a key. Lanes take turns, so that one with many keys holds up no other.
-    pub lane: fn(&T) -> Lane,
+    pub lane: fn(&T) -> Lane<'_>,
     /// Whether a key waits until nothing happens to it any more; `None` by default.
     pub debounce: Option<Debounce>,
     /// How often keys are handed out, all together; `None` (no limit) by default.
@@ -50,7 +49,7 @@ impl Rules<Key> {
     /// The rules of controllers: namespaces take turns. Cluster-scoped keys share a lane.
     #[must_use]
     pub fn by_namespace() -> Self {
-        Self { lane: |key| key.namespace.clone(), ..Self::default() }
+        Self { lane: |key| key.namespace.as_deref(), ..Self::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::line::Place;
 use super::machine::Priority;
 use super::rules::Debounce;
-use crate::trigger::Trigger;
+use crate::trigger::{Trigger, Triggers};
 
 /// How many different reasons are remembered per key; later ones are dropped (the key runs anyway).
 const MOST_TRIGGERS: usize = 32;
@@ -39,7 +39,7 @@ impl Timer {
         priority: Priority,
         before: Option<&Self>,
         now: Duration,
-    ) -> Self {
+    ) -> Box<Self> {
         let latest = now.saturating_add(debounce.at_most);
         let (latest, priority) = match before {
             None => (latest, priority),
@@ -49,7 +49,7 @@ impl Timer {
             Some(timer) => (latest.min(timer.due), priority),
         };
         let due = now.saturating_add(debounce.quiet).min(latest);
-        Self { due, why: Why::Quiet { latest, priority } }
+        Box::new(Self { due, why: Why::Quiet { latest, priority } })
     }
 
     /// Ends a wait for quiet at `due` at the latest.
@@ -75,7 +75,7 @@ pub(super) enum Dirty {
     /// As soon as it is done.
     AtOnce(Priority),
     /// When it is quiet; the timer is one for quiet.
-    WhenQuiet(Timer),
+    WhenQuiet(Box<Timer>),
 }
 
 #[derive(Debug)]
@@ -88,12 +88,13 @@ pub(super) enum State {
         since: Duration,
     },
     Waiting {
-        timer: Timer,
-        place: Place,
+        timer: Box<Timer>,
+        /// Tells timers of one moment apart, in the order they were set.
+        turn: u64,
     },
     Running {
         dirty: Option<Dirty>,
-        timer: Option<Timer>,
+        timer: Option<Box<Timer>>,
         since: Duration,
     },
 }
@@ -101,16 +102,18 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Slot<T> {
     pub(super) key: T,
+    /// The hash of the key: computed once, asked for again when the key goes or the table grows.
+    pub(super) hash: u64,
     pub(super) state: State,
-    pub(super) triggers: Vec<Trigger>,
+    pub(super) triggers: Triggers,
     pub(super) failures: u32,
     /// Backoffs cut short by an event since one was last served.
     pub(super) early: u32,
 }
 
 impl<T> Slot<T> {
-    pub(super) fn new(key: T) -> Self {
-        Self { key, state: State::Idle, triggers: Vec::new(), failures: 0, early: 0 }
+    pub(super) fn new(key: T, hash: u64) -> Self {
+        Self { key, hash, state: State::Idle, triggers: Triggers::default(), failures: 0, early: 0 }
     }
 
     /// Whether an event may take the place of this timer; it uses up one of the early retries if

@@ -227,8 +227,8 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-fn by_first_letter(key: &&'static str) -> super::Lane {
-    Some(key[..1].into())
+fn by_first_letter<'a>(key: &'a &'static str) -> super::Lane<'a> {
+    Some(&key[..1])
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,15 +333,15 @@ fn a_key_that_is_well_costs_no_memory() {
     let mut machine = super::Machine::new(Rules::<u32>::default());
     let now = seconds(0);
     for key in 0..10_000 {
-        machine.add(&key, Trigger::Initial, super::Priority::Low, now);
+        machine.add(key, Trigger::Initial, super::Priority::Low, now);
     }
     while let Some(item) = machine.take(now) {
-        machine.add_failed(&item.key, seconds(1), now);
-        machine.done(&item.key, now);
+        machine.add_failed(item.key, seconds(1), now);
+        machine.done(&item.key, || now);
     }
     while let Some(item) = machine.take(seconds(2)) {
         machine.forget(&item.key);
-        machine.done(&item.key, seconds(2));
+        machine.done(&item.key, || seconds(2));
     }
     assert_eq!(machine.known(), (0, 0));
 }

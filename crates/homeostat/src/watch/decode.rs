@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::driver::Source;
 use super::{Input, Refusal};
-use crate::cache::{Entry, Form, Interner, Scan, Transform};
+use crate::cache::{Entry, Form, Maker, Scan};
 
 /// The annotation of the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -23,20 +23,13 @@ pub(super) struct Page {
     pub(super) token: Option<String>,
 }
 
-/// Reads the answers about one source, and knows what its objects have in common.
-pub(super) struct Reader {
-    form: Form,
-    transform: Option<Transform>,
-    interner: Interner,
-}
+/// Reads the answers about one source.
+pub(super) struct Reader(Maker);
 
 impl Reader {
     pub(super) fn new(source: &Source) -> Self {
-        Self {
-            form: Form::new(&source.kind, source.keep_managed_fields),
-            transform: source.transform.clone(),
-            interner: Interner::default(),
-        }
+        let form = Form::new(&source.kind, source.keep_managed_fields);
+        Self(Maker::new(form, source.transform.clone()))
     }
 
     /// Reads the body of a list.
@@ -58,7 +51,7 @@ impl Reader {
         let list: List<'_> = serde_json::from_slice(body)?;
         let (mut items, mut skipped) = (Vec::new(), Vec::new());
         for item in list.items.unwrap_or_default() {
-            let read = serde_json::from_str(item.get()).and_then(|scan| self.entry(&scan));
+            let read = serde_json::from_str(item.get()).and_then(|scan| self.0.entry(&scan));
             match read {
                 Ok(entry) => items.push(entry),
                 Err(error) => skipped.push(unreadable(item.get(), &error)),
@@ -78,7 +71,8 @@ impl Reader {
             object: Scan<'a>,
         }
         // Once for the whole line: what is text already need not be checked piece by piece.
-        let text = String::from_utf8_lossy(line);
+        let text =
+            std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::from);
         let event: Event<'_> = match serde_json::from_str(&text) {
             Ok(event) => event,
             Err(error) => return Input::Undecodable(unreadable(&text, &error)),
@@ -86,27 +80,17 @@ impl Reader {
         let read = match &*event.kind {
             "BOOKMARK" => bookmark(&event.object),
             "ERROR" => Ok(Input::Refused(status(&event.object))),
-            "ADDED" | "MODIFIED" => self.entry(&event.object).map(|object| {
+            "ADDED" | "MODIFIED" => self.0.entry(&event.object).map(|object| {
                 let revision = object.header.resource_version.clone();
                 Input::Applied { object, revision }
             }),
-            "DELETED" => self.entry(&event.object).map(|object| {
+            "DELETED" => self.0.entry(&event.object).map(|object| {
                 let revision = object.header.resource_version.clone();
                 Input::Deleted { object, revision }
             }),
             kind => return Input::Undecodable(format!("unknown event type {kind}")),
         };
         read.unwrap_or_else(|error| Input::Undecodable(unreadable(&text, &error)))
-    }
-
-    fn entry(&mut self, scan: &Scan<'_>) -> Result<Entry, serde_json::Error> {
-        let entry = Entry::assemble(&self.form, scan, &mut self.interner)?;
-        let Some(transform) = &self.transform else { return Ok(entry) };
-        let mut value = serde_json::from_str(entry.json())?;
-        transform.apply(&mut value);
-        let json = value.to_string();
-        // The header stays as the server sent it: keys, owners and selectors do not change.
-        Ok(entry.with_body_of(&self.form, &serde_json::from_str(&json)?))
     }
 }
 

@@ -7,35 +7,35 @@ use kube::client::Body;
 /// The lines of a body; blank ones are left out.
 pub(super) struct Lines {
     body: Body,
-    buffer: BytesMut,
-    /// How much of the buffer is known to have no line end.
-    searched: usize,
+    /// What has come and was not looked at yet.
+    frame: Bytes,
+    /// The beginning of a line whose end has not come.
+    begun: BytesMut,
 }
 
 impl Lines {
     pub(super) fn of(body: Body) -> Self {
-        Self { body, buffer: BytesMut::new(), searched: 0 }
+        Self { body, frame: Bytes::new(), begun: BytesMut::new() }
     }
 
     /// The next line; `None` at the end of the body. A dropped call loses nothing.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, kube::Error> {
         loop {
-            let end = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n');
-            if let Some(end) = end {
-                let line = self.buffer.split_to(self.searched + end + 1).freeze();
-                self.searched = 0;
-                if line.iter().all(u8::is_ascii_whitespace) {
+            if let Some(end) = memchr::memchr(b'\n', &self.frame) {
+                let mut line = self.frame.split_to(end + 1);
+                // Most lines come in one piece, which is then not copied.
+                if !self.begun.is_empty() {
+                    self.begun.extend_from_slice(&line);
+                    line = self.begun.split().freeze();
+                }
+                if line.trim_ascii().is_empty() {
                     continue;
                 }
                 return Ok(Some(line));
             }
-            self.searched = self.buffer.len();
+            self.begun.extend_from_slice(&std::mem::take(&mut self.frame));
             match self.body.frame().await {
-                Some(frame) => {
-                    if let Ok(data) = frame?.into_data() {
-                        self.buffer.extend_from_slice(&data);
-                    }
-                }
+                Some(frame) => self.frame = frame?.into_data().unwrap_or_default(),
                 // A line without its end was cut off: the watch goes on after the one before it.
                 None => return Ok(None),
             }

@@ -1,0 +1,190 @@
+//! The JSON of cached objects, kept small: each is written down as what sets it apart from those
+//! that came before it.
+//!
+//! Objects of one kind have the same field names and mostly the same values, so a [`Packer`] keeps
+//! the text of a few of them as a pattern and compresses the others against it (LZ4 with a
+//! dictionary: a Pod takes a few microseconds to pack and fewer to unpack). It never looks into
+//! the JSON, and what it packed is the same text again to the last byte.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+
+use lz4_flex::block::{
+    compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size,
+};
+use memchr::memmem;
+
+use crate::condition::DEGRADED;
+
+/// A pattern grows no longer: every object is compared with all of it.
+const LONGEST_PATTERN: usize = 16 * 1024;
+/// So much memory a thread keeps for the next text.
+const MOST_KEPT: usize = 64 * 1024;
+/// Shorter texts would not get much shorter.
+const SHORTEST: usize = 128;
+
+/// The text of one object.
+#[derive(Debug, Clone)]
+pub(super) struct Body {
+    /// What the text was packed against; `None` when it is kept as it is.
+    pattern: Option<Arc<Vec<u8>>>,
+    bytes: Box<[u8]>,
+    length: u32,
+    /// Whether the text has the word [`DEGRADED`] in quotes: looked for once, asked after every
+    /// reconcile.
+    names_degraded: bool,
+}
+
+impl Body {
+    /// Kept as it is.
+    pub(super) fn plain(text: &str) -> Self {
+        let bytes = Box::from(text.as_bytes());
+        Self { pattern: None, bytes, length: 0, names_degraded: names_degraded(text) }
+    }
+
+    /// Whether a condition [`DEGRADED`] may be in it.
+    pub(super) fn names_degraded(&self) -> bool {
+        self.names_degraded
+    }
+
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        if self.pattern.is_none() {
+            return String::from_utf8_lossy(&self.bytes);
+        }
+        let mut text = Vec::new();
+        self.unpack(&mut text);
+        Cow::Owned(String::from_utf8(text).unwrap_or_default())
+    }
+
+    /// Shows the text to somebody who does not keep it.
+    pub(super) fn with_text<R>(&self, look: impl FnOnce(&str) -> R) -> R {
+        thread_local! {
+            /// Used again for every text: memory of that size costs more than unpacking.
+            static TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+        }
+        if self.pattern.is_none() {
+            return look(&self.text());
+        }
+        let mut text = TEXT.take();
+        self.unpack(&mut text);
+        let result = look(std::str::from_utf8(&text).unwrap_or_default());
+        text.truncate(MOST_KEPT);
+        text.shrink_to(MOST_KEPT);
+        TEXT.set(text);
+        result
+    }
+
+    fn unpack(&self, text: &mut Vec<u8>) {
+        text.resize(self.length as usize, 0);
+        let pattern = self.pattern.as_deref().map_or(&[][..], |pattern| pattern);
+        if decompress_into_with_dict(&self.bytes, text, pattern).is_err() {
+            // Only damaged memory gets here; the empty text is no object, and readers say so.
+            text.clear();
+        }
+    }
+}
+
+/// Packs the objects of one informer.
+#[derive(Debug, Default)]
+pub(crate) struct Packer {
+    pattern: Arc<Vec<u8>>,
+    /// How many texts were little like the pattern.
+    strangers: u64,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    pub(super) fn pack(&mut self, text: &str) -> Body {
+        let Ok(length) = u32::try_from(text.len()) else { return Body::plain(text) };
+        if text.len() < SHORTEST {
+            return Body::plain(text);
+        }
+        self.packed.resize(get_maximum_output_size(text.len()), 0);
+        let packed = compress_into_with_dict(text.as_bytes(), &mut self.packed, &self.pattern);
+        let short = packed.ok().filter(|packed| *packed < text.len());
+        let body = short.map_or_else(
+            || Body::plain(text),
+            |packed| Body {
+                pattern: Some(Arc::clone(&self.pattern)),
+                bytes: Box::from(&self.packed[..packed]),
+                length,
+                names_degraded: names_degraded(text),
+            },
+        );
+        if body.bytes.len() > text.len() / 3 {
+            self.meet(text);
+        }
+        body
+    }
+
+    /// Learns from the first, second, fourth, eighth … text that is unlike the pattern: enough to
+    /// follow what changes, and few patterns stay in use at once.
+    fn meet(&mut self, stranger: &str) {
+        self.strangers += 1;
+        if !self.strangers.is_power_of_two() {
+            return;
+        }
+        let new = &stranger.as_bytes()[..stranger.len().min(LONGEST_PATTERN)];
+        let kept = self.pattern.len().min(LONGEST_PATTERN - new.len());
+        // The newest last: what is nearest is found first.
+        let old = &self.pattern[self.pattern.len() - kept..];
+        self.pattern = Arc::new([old, new].concat());
+    }
+}
+
+fn names_degraded(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = memmem::find(rest.as_bytes(), DEGRADED.as_bytes()) {
+        let (before, after) = (&rest[..at], &rest[at + DEGRADED.len()..]);
+        if before.ends_with('"') && after.starts_with('"') {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(number: usize) -> String {
+        let words = (1..100_u64).map(|n| (n * 7_919).wrapping_pow(3).to_string());
+        let words = words.collect::<Vec<_>>().join(" ");
+        format!(r#"{{"metadata":{{"name":"ü-{number}"}},"data":"{words}"}}"#)
+    }
+
+    #[test]
+    fn every_text_comes_back_as_it_was() {
+        let mut packer = Packer::default();
+        let long = "x".repeat(3 * LONGEST_PATTERN) + "ü";
+        let texts = (0..50).map(object).chain([String::new(), "{}".to_owned(), long]);
+        let bodies: Vec<_> = texts.map(|text| (packer.pack(&text), text)).collect();
+        for (body, text) in bodies {
+            assert_eq!(body.text(), text);
+        }
+    }
+
+    #[test]
+    fn objects_alike_take_a_fraction_of_their_text() {
+        let mut packer = Packer::default();
+        let bodies: Vec<_> = (0..100).map(|number| packer.pack(&object(number))).collect();
+        let kept: usize = bodies[1..].iter().map(|body| body.bytes.len()).sum();
+        assert!(kept < 99 * object(0).len() / 20, "{kept}");
+        assert!(Arc::ptr_eq(bodies[1].pattern.as_ref().unwrap(), &packer.pattern));
+    }
+
+    #[test]
+    fn patterns_stay_few_and_short_when_nothing_is_alike() {
+        let mut packer = Packer::default();
+        let mut patterns = Vec::new();
+        for number in 0..1000_u64 {
+            let words = (1..400).map(|n: u64| (n * (number + 7)).wrapping_pow(5).to_string());
+            let body = packer.pack(&words.collect::<String>());
+            patterns.extend(body.pattern.filter(|it| !patterns.iter().any(|p| Arc::ptr_eq(p, it))));
+        }
+        assert!(patterns.len() <= 11, "{}", patterns.len());
+        assert!(patterns.iter().all(|pattern| pattern.len() <= LONGEST_PATTERN));
+    }
+}
