@@ -81,6 +81,8 @@ fn events_tell_a_new_wish_from_somebody_elses_edit() {
         );
         assert!(notes(world, "site", "Updated").await.is_empty());
         assert!(notes(world, "site", "Corrected").await.is_empty());
+        let alarms = notes(world, "shop", "Unschedulable").await;
+        assert!(alarms.is_empty(), "a volume on its way is no trouble: {alarms:?}");
 
         world.patch::<WebApp>("site", json!({ "spec": { "replicas": 3 } })).await;
         let has = |count: i32| {

@@ -25,11 +25,18 @@ spec:
   containers:
   - name: c
     image: busybox
-    command: [sh, -c, 'echo begun >> /data/notes; exec sleep 86397']
+    command: [sh, -c, 'echo begun >> /data/notes; wc -l < /data/notes; exec sleep 86397']
     volumeMounts: [{name: notes, mountPath: /data}]
   volumes:
   - name: notes
     persistentVolumeClaim: {claimName: notes}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: brief}
+spec:
+  restartPolicy: Never
+  containers: [{name: c, image: busybox, command: [echo, last words]}]
 ";
 
 #[test]
@@ -46,7 +53,7 @@ fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_keys_and_port() {
     };
     eventually("the Pod has written", || (lines(&up) == 1).then_some(()));
     let state = |up: &Up| {
-        let uids = ["configmap/kept", "pod/writer", "pvc/notes", "service/kubernetes"];
+        let uids = ["configmap/kept", "pod/brief", "pod/writer", "pvc/notes", "service/kubernetes"];
         let mut all: Vec<String> =
             uids.iter().map(|object| up.value(object, ".metadata.uid")).collect();
         all.push(up.value("service/kubernetes", ".spec.clusterIP"));
@@ -56,6 +63,7 @@ fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_keys_and_port() {
         all.push(up.kubectl(&["config", "view", "--raw", "-o", authority]));
         all
     };
+    up.wait_for("pod/brief", ".status.phase", "Succeeded");
     let before = state(&up);
     up.end(Signal::SIGKILL);
     let up = start();
@@ -65,6 +73,19 @@ fn a_cluster_that_was_killed_goes_on_with_its_objects_volumes_keys_and_port() {
     up.wait_for("pod/writer", &format!("{container}.restartCount"), "1");
     let last = up.value("pod/writer", &format!("{container}.lastState.terminated.exitCode"));
     assert_eq!(last, "137", "it ended with the agent");
+    assert_eq!(up.kubectl(&["logs", "writer", "--previous"]), "1\n");
+    eventually("it says more", || (up.kubectl(&["logs", "writer"]) == "2\n").then_some(()));
+    assert_eq!(up.kubectl(&["logs", "brief"]), "last words\n", "also of what is not run again");
+
+    // Ended in order, it is the same; what goes meanwhile or afterwards leaves nothing.
+    let folders = || fs::read_dir(data.join("node/pods")).unwrap().count();
+    assert_eq!(up.end(Signal::SIGTERM), Some(0));
+    assert_eq!(folders(), 2);
+    fs::create_dir(data.join("node/pods/of-a-pod-that-is-gone")).unwrap();
+    let up = start();
+    assert_eq!(up.kubectl(&["logs", "brief"]), "last words\n");
+    up.kubectl(&["delete", "pod", "brief"]);
+    eventually("only the writer's folder is left", || (folders() == 1).then_some(()));
 }
 
 fn refused(data: &std::path::Path) -> String {

@@ -50,6 +50,10 @@ fn get_prints_every_form() {
             up.kubectl(&["get", "cm/settings", "-o", "jsonpath-as-json={.data.color}"]),
             "[\n    \"blue\"\n]\n"
         );
+        // Older ones do not know this form.
+        let kyaml = up.try_kubectl(&["get", "cm/settings", "-o", "kyaml"]);
+        let printed = String::from_utf8_lossy(&kyaml.stdout).into_owned();
+        assert!(!kyaml.status.success() || printed.contains("color: \"blue\""), "{printed}");
         for (form, text) in [
             ("jsonpath-file", "{.data.color}"),
             ("go-template-file", "{{.data.color}}"),

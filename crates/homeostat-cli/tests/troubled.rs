@@ -7,10 +7,10 @@ mod operated;
 
 use homeostat::condition;
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
-use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Service};
+use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Service};
 use homeostat_testing::{World, on_world_with, pod_template};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use operated::{is_ready, notes, operators};
 use operator_at::{At, Phase};
 use operator_webapp::{WebApp, WebAppStatus};
@@ -80,6 +80,31 @@ fn an_image_that_cannot_be_had_is_said_at_once_and_in_an_event() {
         world
             .patch::<WebApp>("site", json!({ "spec": { "image": "homeostat.dev/hello:1" } }))
             .await;
+        world.until_one("site", "health", is_well).await;
+    });
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_is_trouble_after_a_while_and_none_once_there_is_room() {
+    on_world_with(operators, async |world| {
+        let nodes: Api<Node> = Api::all(world.client.clone());
+        let cordon = async |closed: bool| {
+            for node in nodes.list(&ListParams::default()).await.unwrap() {
+                let patch = Patch::Merge(json!({ "spec": { "unschedulable": closed } }));
+                let params = PatchParams::default();
+                nodes.patch(&node.name_any(), &params, &patch).await.unwrap();
+            }
+        };
+        cordon(true).await;
+        create_webapp(world, "homeostat.dev/hello:1").await;
+        let told = |app: &WebApp| {
+            let conditions = app.status.iter().flat_map(|status| &status.conditions);
+            let mut degraded = conditions.filter(|one| one.type_ == "Degraded");
+            degraded.any(|one| one.reason == "Unschedulable")
+        };
+        world.until_one("site", "a word on the nodes", told).await;
+        until_event(world, "site", "Unschedulable", "unschedulable").await;
+        cordon(false).await;
         world.until_one("site", "health", is_well).await;
     });
 }

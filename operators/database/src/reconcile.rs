@@ -35,11 +35,12 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
         let before = database.status.clone().unwrap_or_default();
         ctx.status(DatabaseStatus { ready: false, conditions, ..before }).await?;
     }
-    kept?.map_or(Ok(Outcome::Done), |refused| Err(Error::terminal(refused)))
+    let (refused, outcome) = kept?;
+    refused.map_or(Ok(outcome), |refused| Err(Error::terminal(refused)))
 }
 
-/// Says what of the spec could not be carried out.
-async fn keep(database: &Database, ctx: &Context<Database>) -> Result<Option<Refused>> {
+/// Says what of the spec could not be carried out, and when to look again.
+async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Refused>, Outcome)> {
     let selector = labels::to_selector(&children::selector(database));
     let mut claims = ctx.list_labelled::<PersistentVolumeClaim>(&selector).await?;
     claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
@@ -61,14 +62,14 @@ async fn keep(database: &Database, ctx: &Context<Database>) -> Result<Option<Ref
     ctx.announce(&secret);
     ctx.announce(&stateful_set);
     let pods = ctx.list_labelled::<Pod>(&selector).await?;
-    let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
+    let (stuck, patience) = pod::trouble_among(pods.iter().map(AsRef::as_ref), ctx.now());
     let status = status(&database, &stateful_set.object, stuck);
     let before = database.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if let Some(news) = condition::turned_true(before, &status.conditions, condition::DEGRADED) {
         ctx.event(EventType::Warning, &news.reason, &news.message);
     }
     ctx.status(DatabaseStatus { endpoint: Some(administrator.endpoint()), ..status }).await?;
-    Ok(refused)
+    Ok((refused, patience.map_or(Outcome::Done, Outcome::RequeueAfter)))
 }
 
 fn address(service: &Service) -> Result<String> {

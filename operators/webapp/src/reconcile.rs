@@ -27,24 +27,24 @@ pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome
         let before = app.status.clone().unwrap_or_default();
         ctx.status(WebAppStatus { ready: false, conditions, ..before }).await?;
     }
-    kept.map(|()| Outcome::Done)
+    kept
 }
 
-async fn keep(app: &WebApp, ctx: &Context<WebApp>) -> Result<()> {
+async fn keep(app: &WebApp, ctx: &Context<WebApp>) -> Result<Outcome> {
     let deployment = ctx.apply(children::deployment(app)).await?;
     let service = ctx.apply(children::service(app)).await?;
     ctx.announce(&deployment);
     ctx.announce(&service);
     let selector = labels::to_selector(&children::selector(app));
     let pods = ctx.list_labelled::<Pod>(&selector).await?;
-    let stuck = pods.iter().find_map(|pod| pod::trouble(pod));
+    let (stuck, patience) = pod::trouble_among(pods.iter().map(AsRef::as_ref), ctx.now());
     let status = status(app, &deployment.object, stuck);
     let before = app.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if let Some(news) = condition::turned_true(before, &status.conditions, condition::DEGRADED) {
         ctx.event(EventType::Warning, &news.reason, &news.message);
     }
     ctx.status(WebAppStatus { selector: Some(selector), ..status }).await?;
-    Ok(())
+    Ok(patience.map_or(Outcome::Done, Outcome::RequeueAfter))
 }
 
 /// What the Deployment's status means for the WebApp.

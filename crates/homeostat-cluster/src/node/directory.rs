@@ -13,14 +13,17 @@ use super::process::Container;
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
     pub(crate) uid: String,
-    pub(crate) ip: Ipv4Addr,
+    /// `None` for one that ended with an earlier agent.
+    pub(crate) ip: Option<Ipv4Addr>,
     pub(crate) containers: BTreeMap<String, Runs>,
 }
 
 /// The runs of one container that can still be looked at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Runs {
-    pub(crate) current: Option<(Container, Log)>,
+    /// `None` for a run that ended with an earlier agent.
+    pub(crate) process: Option<Container>,
+    pub(crate) current: Option<Log>,
     pub(crate) previous: Option<Log>,
 }
 
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
 
     fn present(uid: &str) -> Present {
-        Present { uid: uid.into(), ip: Ipv4Addr::LOCALHOST, containers: BTreeMap::new() }
+        Present { uid: uid.into(), ip: Some(Ipv4Addr::LOCALHOST), containers: BTreeMap::new() }
     }
 
     #[test]
@@ -80,10 +83,10 @@ mod tests {
         let directory = Directory::default();
         directory.show("default", "db-0", present("old"));
         directory.show("default", "db-0", present("new"));
-        directory.change("default", "db-0", "old", |old| old.ip = Ipv4Addr::UNSPECIFIED);
+        directory.change("default", "db-0", "old", |old| old.ip = None);
         directory.hide("default", "db-0", "old");
         let found = directory.find("default", "db-0").unwrap();
-        assert_eq!((found.uid.as_str(), found.ip), ("new", Ipv4Addr::LOCALHOST));
+        assert_eq!((found.uid.as_str(), found.ip), ("new", Some(Ipv4Addr::LOCALHOST)));
         directory.hide("default", "db-0", "new");
         assert!(directory.find("default", "db-0").is_none());
     }

@@ -10,8 +10,10 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::directory::Present;
 use super::host::Host;
 use super::proxy::{self, Proxy};
+use super::remains;
 use super::worker::{Message, Worker};
 
 enum Change {
@@ -27,13 +29,16 @@ pub(super) struct Follower {
     changes: mpsc::UnboundedReceiver<Change>,
     services: Informer,
     slices: Informer,
+    pods: Informer,
     /// Held so that they go on.
-    _others: Vec<Informer>,
+    _others: [Informer; 2],
     proxy: Proxy,
     workers: BTreeMap<String, (Key, mpsc::Sender<Message>)>,
     tasks: JoinSet<()>,
     /// Uids of Pods that ended here and are still in the API.
     finished: BTreeSet<String>,
+    /// Pods that ended before this agent began and are still in the API.
+    remains: BTreeMap<String, Key>,
 }
 
 impl Follower {
@@ -53,8 +58,8 @@ impl Follower {
             |delta| Change::Configuration(delta.key().namespace.clone());
         let services = follow(Kind::of::<Service>(), |_| Change::Network);
         let slices = follow(Kind::of::<EndpointSlice>(), |_| Change::Network);
-        let others = vec![
-            follow(Kind::of::<Pod>(), |delta| Change::Pod(delta.clone())),
+        let pods = follow(Kind::of::<Pod>(), |delta| Change::Pod(delta.clone()));
+        let others = [
             follow(Kind::of::<Secret>(), configuration),
             follow(Kind::of::<ConfigMap>(), configuration),
         ];
@@ -63,15 +68,22 @@ impl Follower {
             changes,
             services,
             slices,
+            pods,
             _others: others,
             proxy: Proxy::default(),
             workers: BTreeMap::new(),
             tasks: JoinSet::new(),
             finished: BTreeSet::new(),
+            remains: BTreeMap::new(),
         }
     }
 
     pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
+        let (host, pods) = (self.host.clone(), self.pods.clone());
+        self.tasks.spawn(async move {
+            let sweep = remains::sweep(&host, pods);
+            let _ = host.stopping.run_until_cancelled(sweep).await;
+        });
         loop {
             let first = tokio::select! {
                 biased;
@@ -151,14 +163,31 @@ impl Follower {
         }
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if matches!(phase, Some("Succeeded" | "Failed")) {
-            return;
+            return self.remember(uid, delta.key()).await;
         }
         let worker = Worker::spawn(self.host.clone(), pod, &mut self.tasks);
         self.workers.insert(uid, (delta.key().clone(), worker));
     }
 
+    /// Shows what an earlier agent left of a Pod that has ended.
+    async fn remember(&mut self, uid: String, key: &Key) {
+        if self.remains.contains_key(&uid) {
+            return;
+        }
+        let containers = remains::runs(&self.host, &uid).await;
+        let present = Present { uid: uid.clone(), ip: None, containers };
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        self.host.directory.show(namespace, &key.name, present);
+        self.remains.insert(uid, key.clone());
+    }
+
     async fn gone(&mut self, uid: &str) {
         self.finished.remove(uid);
+        if let Some(key) = self.remains.remove(uid) {
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            self.host.directory.hide(namespace, &key.name, uid);
+            remains::remove(&self.host, uid).await;
+        }
         if let Some((_, worker)) = self.workers.remove(uid) {
             // Closed means that it has ended by itself.
             let _ = worker.send(Message::Gone).await;

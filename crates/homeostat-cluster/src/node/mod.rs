@@ -26,6 +26,7 @@ mod prober;
 pub mod process;
 mod proxy;
 mod registration;
+mod remains;
 pub mod sandbox;
 mod serve;
 mod volumes;

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{Api, Patch, PatchParams};
 use homeostat::{Backoff, Context, Controller, Error, Outcome, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
+use crate::budget::{BudgetStatus, PodDisruptionBudget, budget};
 use crate::cluster::{config, endings, on_cluster, triggers};
 
 /// A controller whose n-th run (from 0) gives what `answer` says.
@@ -180,6 +183,31 @@ fn a_conflict_is_a_quick_retry_and_no_failure() {
         }
         assert_eq!(triggers(&records[1]), "conflict");
         assert_eq!(endings(&records)[0], "conflict: the cache is behind: behind");
+    });
+}
+
+#[test]
+fn a_write_to_what_somebody_changed_meanwhile_is_such_a_conflict() {
+    on_cluster(async |cluster| {
+        async fn overtaken(
+            budget: Arc<PodDisruptionBudget>,
+            context: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            if budget.labels().is_empty() {
+                let namespace = budget.namespace().unwrap();
+                let others: Api<PodDisruptionBudget> =
+                    Api::namespaced(context.client().clone(), &namespace);
+                let patch = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
+                others.patch("a", &PatchParams::default(), &patch).await?;
+            }
+            context.status(BudgetStatus { expected_pods: 1, ..Default::default() }).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&budget("a", 1)).await;
+        let running = cluster.start(Controller::new(overtaken)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        let ends = endings(&records);
+        assert!(ends[0].starts_with("conflict: ") && ends[1] == "done", "{}", running.journal());
     });
 }
 

@@ -75,6 +75,38 @@ impl Log {
         Ok(Self(Arc::new(Inner { stem, limits, file, segments, written, live })))
     }
 
+    /// A log that an earlier process wrote: to be read, and complete. What was rotated away is
+    /// as if it had never been.
+    ///
+    /// # Errors
+    /// When its files cannot be read, or there are none.
+    pub async fn reopen(stem: PathBuf) -> Result<Self> {
+        let folder = stem.parent().unwrap_or(&stem);
+        let mut numbers = Vec::new();
+        let mut entries = tokio::fs::read_dir(folder).await?;
+        while let Some(entry) = entries.next_entry().await? {
+            let path = entry.path();
+            let number = path.file_name().and_then(|name| {
+                let rest = name.to_str()?.strip_prefix(stem.file_name()?.to_str()?)?;
+                rest.strip_prefix('.')?.strip_suffix(".log")?.parse::<u64>().ok()
+            });
+            numbers.extend(number);
+        }
+        numbers.sort_unstable();
+        let (mut segments, mut end) = (VecDeque::new(), 0);
+        for number in numbers {
+            let segment = Segment { number, start: end };
+            end += tokio::fs::metadata(path(&stem, segment)).await?.len();
+            segments.push_back(segment);
+        }
+        let last = segments.back().copied().ok_or(ErrorKind::NotFound)?;
+        let file = Mutex::new(File::open(path(&stem, last)).await?);
+        let (written, _) = watch::channel((end, true));
+        let (live, _) = broadcast::channel(1);
+        let (limits, segments) = (Limits::default(), StdMutex::new(segments));
+        Ok(Self(Arc::new(Inner { stem, limits, file, segments, written, live })))
+    }
+
     /// Says when there is more to read: bytes so far, and whether the log is complete.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<(u64, bool)> {

@@ -52,8 +52,7 @@ where
 }
 
 pub(super) fn running(runs: &Runs, name: &str) -> Result<Container, Refusal> {
-    let container = runs.current.as_ref().map(|(container, _)| container.clone());
-    let alive = container.filter(|container| container.exited().is_none());
+    let alive = runs.process.clone().filter(|container| container.exited().is_none());
     alive.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} is not running")))
 }
 

@@ -30,7 +30,7 @@ pub(super) fn answer<B>(
                 host.directory
                     .find(&namespace, &name)
                     .filter(|pod| pod.uid == uid)
-                    .map(|pod| pod.ip)
+                    .and_then(|pod| pod.ip)
             }
         };
         return tunnel::answer(request, still_there);
@@ -42,7 +42,8 @@ pub(super) fn answer<B>(
     let Some(ports) = ports else {
         return Err((StatusCode::BAD_REQUEST, "ports must be a list of port numbers".into()));
     };
-    let ip = pod.ip;
+    let ended = || (StatusCode::BAD_REQUEST, format!("pod \"{namespace}/{name}\" has ended"));
+    let ip = pod.ip.ok_or_else(ended)?;
     upgrade(request, &PROTOCOLS, move |sender, receiver| serve(ip, ports, sender, receiver))
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn answer(
     } else {
         let waiting =
             || (StatusCode::BAD_REQUEST, format!("container {container:?} has not started"));
-        runs.current.as_ref().map(|(_, log)| log.clone()).ok_or_else(waiting)?
+        runs.current.clone().ok_or_else(waiting)?
     };
     let body = if query.is_set("follow") {
         StreamBody::new(follow(log, options).map_ok(Frame::data).map_err(Into::into)).boxed_unsync()

@@ -21,6 +21,7 @@ use crate::node::directory::Present;
 use crate::node::host::Host;
 use crate::node::machine::{Action, Machine, Notice, ProbeKind, StartFailure};
 use crate::node::prober::Prober;
+use crate::node::remains;
 use crate::node::volumes::Volumes;
 use refresh::Refresh;
 
@@ -102,7 +103,7 @@ impl Worker {
 
     async fn run(mut self) {
         self.machine.prepared();
-        self.appear();
+        self.appear().await;
         while !self.gone {
             let now = self.host.env.now();
             let actions = self.machine.advance(now);
@@ -215,8 +216,8 @@ impl Worker {
         let (namespace, pod, uid) = self.names();
         self.host.directory.change(&namespace, &pod, &uid, |present| {
             let runs = present.containers.entry(name.clone()).or_default();
-            runs.previous = runs.current.take().map(|(_, log)| log);
-            runs.current = Some((running.process.clone(), running.log.clone()));
+            runs.process = Some(running.process.clone());
+            runs.previous = runs.current.replace(running.log.clone());
         });
         let (started, watcher) = watch::channel(self.machine.is_started(&name));
         let mut probers = JoinSet::new();
@@ -257,10 +258,11 @@ impl Worker {
         (text(&meta.namespace), text(&meta.name), text(&meta.uid))
     }
 
-    /// Shows that the Pod begins to run here.
-    fn appear(&self) {
+    /// Shows that the Pod begins to run here, or goes on.
+    async fn appear(&self) {
         let (namespace, name, uid) = self.names();
-        let present = Present { uid, ip: self.ip, containers: BTreeMap::new() };
+        let containers = remains::runs(&self.host, &uid).await;
+        let present = Present { uid, ip: Some(self.ip), containers };
         self.host.directory.show(&namespace, &name, present);
     }
 
@@ -276,11 +278,9 @@ impl Worker {
         if self.own_ip {
             addresses(&self.host).release(self.ip);
         }
-        let directory = self.host.data.join("pods").join(&uid);
-        if let Err(error) = tokio::fs::remove_dir_all(&directory).await
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %directory.display(), %error, "not removed");
+        // The Pod is not gone when only the agent stops: the next one goes on with what is there.
+        if !self.host.stopping.is_cancelled() {
+            remains::remove(&self.host, &uid).await;
         }
     }
 }

@@ -54,6 +54,24 @@ async fn parts_are_joined_and_lines_counted_from_the_end() {
 }
 
 #[tokio::test]
+async fn a_log_that_an_earlier_process_wrote_reads_the_same_and_ends() {
+    for bytes in SIZES {
+        let (directory, log) = log(&RAW, Limits { bytes, files: 3 }).await;
+        let stem = directory.path().join("0");
+        // Those of other runs are not taken for its own.
+        std::fs::write(directory.path().join("01.0.log"), RAW[0]).unwrap();
+        let again = Log::reopen(stem).await.unwrap();
+        let all = shown(&log, Options::default()).await;
+        assert_eq!(shown(&again, Options::default()).await, all);
+        assert_eq!(shown(&again, tail(1)).await, "three\n");
+        let followed: Vec<_> = follow(again, Options::default()).collect().await;
+        let followed: Vec<u8> = followed.into_iter().flat_map(|piece| piece.unwrap()).collect();
+        assert_eq!(String::from_utf8(followed).unwrap(), all, "nobody waits for more");
+    }
+    assert!(Log::reopen(tempfile::tempdir().unwrap().path().join("0")).await.is_err());
+}
+
+#[tokio::test]
 async fn time_and_length_limit_what_is_shown() {
     for bytes in SIZES {
         let (_directory, log) = log(&RAW, Limits { bytes, files: 9 }).await;
