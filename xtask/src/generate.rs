@@ -6,6 +6,7 @@
 //! gives the same bytes, so `--check` can tell whether the committed data is up to date.
 
 mod cel;
+mod enums;
 mod go_tags;
 mod kinds;
 mod openapi;
@@ -90,11 +91,14 @@ impl Generate {
         let data = root.join("crates/homeostat-apiserver/data");
         let modules = Modules::locate(&root)?;
         let mut outputs = Vec::new();
-        let versions = openapi::read(&modules)?;
+        let mut versions = openapi::read(&modules)?;
         outputs.push(kinds::table(&modules, &versions)?);
         outputs.push(schemas::arena(&versions)?);
-        outputs.extend(openapi::documents(&versions)?);
         outputs.extend(proto::descriptors(&modules, &versions)?);
+        // Only for readers: what is refused, and how, is said by the rules of each kind.
+        enums::add(&modules, &mut versions)?;
+        openapi::as_served(&mut versions);
+        outputs.extend(openapi::documents(&versions)?);
         outputs.push(rbac::policy(&modules)?);
         outputs.extend(cel::tables(&root)?);
         let mut drift = Vec::new();

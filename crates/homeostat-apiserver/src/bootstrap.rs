@@ -1,4 +1,7 @@
 //! The objects every cluster begins with. What controllers own is left to them.
+//!
+//! Some of them nobody can do without, and they come back when they are removed (`restore`);
+//! kube-apiserver looks for them every few seconds. The others are made again at the next start.
 
 use std::io::Read as _;
 use std::sync::{Arc, OnceLock};
@@ -6,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
+use crate::advertise::advertise;
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::update::Area;
@@ -26,10 +30,32 @@ const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
     ),
 ];
 
-/// Creates what is missing.
-pub(crate) fn run(registry: &Registry) {
-    registry.rbac.load(&registry.store);
-    for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Whether the object comes back when it is removed.
+pub(crate) fn is_kept(resource: &str, key: &Key) -> bool {
+    match resource {
+        "namespaces" => NAMESPACES.contains(&key.name.as_str()),
+        "servicecidrs.networking.k8s.io" => key.name == "kubernetes",
+        "services" | "endpoints" | "endpointslices.discovery.k8s.io" => {
+            (key.namespace.as_str(), key.name.as_str()) == ("default", "kubernetes")
+        }
+        _ => false,
+    }
+}
+
+/// Makes what nobody can do without, where it is missing.
+pub(crate) fn restore(registry: &Registry) {
+    namespaces(registry);
+    service_range(registry);
+    api_service(registry);
+    if let Some(address) = registry.address() {
+        advertise(registry, address);
+    }
+}
+
+fn namespaces(registry: &Registry) {
+    for name in NAMESPACES {
         create(
             registry,
             "namespaces",
@@ -37,6 +63,12 @@ pub(crate) fn run(registry: &Registry) {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
     }
+}
+
+/// Creates what is missing.
+pub(crate) fn run(registry: &Registry) {
+    registry.rbac.load(&registry.store);
+    namespaces(registry);
     for (name, value, description) in PRIORITY_CLASSES {
         create(
             registry,
@@ -53,6 +85,12 @@ pub(crate) fn run(registry: &Registry) {
     }
     install_policy(registry);
     service_range(registry);
+    api_service(registry);
+    registry.writer().restore_addresses();
+}
+
+/// The Service that programs in Pods reach the API by.
+fn api_service(registry: &Registry) {
     create(
         registry,
         "services",
@@ -70,7 +108,6 @@ pub(crate) fn run(registry: &Registry) {
             },
         }),
     );
-    registry.writer().restore_addresses();
 }
 
 /// Commits the roles and bindings as they are: more than a hundred objects that need no completing

@@ -54,6 +54,7 @@ impl Server {
         let acceptor = Acceptor { tls: TlsAcceptor::from(Arc::new(config)), certificates };
         self.identify(Arc::new(identity));
         if let Ok(address) = listener.local_addr() {
+            self.registry().serve_at(address);
             advertise(self.registry(), address);
         }
         let env = self.registry().env.clone();

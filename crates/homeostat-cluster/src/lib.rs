@@ -62,6 +62,8 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         None => manager,
     };
     manager
+        .with(certificate::approver())
+        .with(certificate::cleaner())
         .with(serviceaccount::controller(&config.root_ca))
         .with(token_secret::controller(&config.root_ca))
         .with(deployment::controller())

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::{Modules, Output, gzip};
+use crate::oracle::KUBERNETES;
 
 /// One stable group-version and its document.
 pub(crate) struct Version {
@@ -69,6 +70,27 @@ pub(crate) fn read(modules: &Modules) -> anyhow::Result<Vec<Version>> {
     }
     versions.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(versions)
+}
+
+/// Makes of the published documents what kube-apiserver serves: with its version, and without the
+/// media types that it offers only where a feature gate is on.
+pub(crate) fn as_served(versions: &mut [Version]) {
+    let minor = KUBERNETES.rsplit_once('.').map_or(KUBERNETES, |(minor, _)| minor);
+    for version in versions {
+        version.document["info"]["version"] = minor.into();
+        without_cbor(&mut version.document["paths"]);
+    }
+}
+
+fn without_cbor(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !name.starts_with("application/") || !name.contains("cbor"));
+            fields.values_mut().for_each(without_cbor);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_cbor),
+        _ => {}
+    }
 }
 
 /// One gzip file per document.

@@ -28,6 +28,9 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
         negotiate::accepted(request.headers()).map_or(Encoding::Json, |accepted| accepted.encoding);
     let mut measure = Measure::begin(&shared.metrics, &shared.registry.env);
     let answered = route(&shared, request, &mut measure).await;
+    if !reads {
+        shared.registry.restore();
+    }
     // A refusal, too, may tell of something that is not durable yet.
     let settled = if reads { Ok(()) } else { shared.registry.store.settle().await };
     let settled = settled.map_err(|error| Status::internal(error.to_string()));

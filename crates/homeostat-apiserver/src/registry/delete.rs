@@ -1,6 +1,7 @@
 //! Delete: at once, or marked and left to those who hold it back.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use super::options::DeleteOptions;
 use super::{Registry, Target, Writer, convert, hooks, metadata, seconds, transient};
 use crate::admission::{self, Operation, Review, Wish};
+use crate::bootstrap;
 use crate::kinds::{Kind, Propagation};
 use crate::status::Status;
 use crate::store::{Expect, StoreError, Stored};
@@ -154,6 +156,9 @@ impl Writer<'_> {
             },
         )?;
         self.registry.rbac.removed(&resource, &stored.key);
+        if bootstrap::is_kept(&resource, &stored.key) {
+            self.registry.bereft.store(true, Ordering::Release);
+        }
         (hooks::of(kind).removed)(self, kind, object);
         Ok(last)
     }

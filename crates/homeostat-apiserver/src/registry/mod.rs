@@ -33,6 +33,8 @@ mod token;
 pub(crate) mod update;
 pub(crate) mod webhook;
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use homeostat_env::Env;
@@ -106,6 +108,10 @@ pub struct Registry {
     served: tokio::sync::watch::Sender<u64>,
     events: expiry::Expiry,
     compaction: compaction::Compaction,
+    /// Whether something was removed that nobody can do without.
+    bereft: AtomicBool,
+    /// Where the API is served, once it is.
+    address: Mutex<Option<SocketAddr>>,
     pen: Mutex<()>,
 }
 
@@ -134,6 +140,8 @@ impl Registry {
             tokens: Tokens::new(config.signing_key.clone()),
             rbac: Rbac::default(),
             compaction: compaction::Compaction::new(config.compaction, config.env.now()),
+            bereft: AtomicBool::new(false),
+            address: Mutex::new(None),
             pen: Mutex::new(()),
             config,
         }
@@ -153,6 +161,23 @@ impl Registry {
         for definition in snapshot.objects(&convert::resource(kind)) {
             (hooks::of(kind).committed)(&writer, kind, None, &definition.value());
         }
+    }
+
+    /// Brings back what was removed and nobody can do without.
+    pub(crate) fn restore(&self) {
+        if self.bereft.swap(false, Ordering::AcqRel) {
+            crate::bootstrap::restore(self);
+        }
+    }
+
+    /// Where the API is served, if it is.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers where the API is served.
+    pub(crate) fn serve_at(&self, address: SocketAddr) {
+        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
     }
 
     /// The kinds served right now.

@@ -108,3 +108,19 @@ async fn the_last_generation_there_is_does_no_harm() {
     let deleted = accounts.delete("old", &params).await.unwrap();
     assert!(deleted.left().is_some_and(|account| account.metadata.deletion_timestamp.is_some()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_do_without_comes_back() {
+    let client = client();
+    let ranges = cluster_api(&client, "networking.k8s.io", "ServiceCIDR");
+    let services = api(&client, "", "Service");
+    for (objects, name) in [(&ranges, "kubernetes"), (&services, "kubernetes")] {
+        let before = objects.get(name).await.unwrap();
+        objects.delete(name, &DeleteParams::default()).await.unwrap();
+        let after = objects.get(name).await.unwrap();
+        assert_ne!(before.metadata.uid, after.metadata.uid);
+        assert_eq!(before.data["spec"]["cidrs"], after.data["spec"]["cidrs"]);
+    }
+    let first = services.get("kubernetes").await.unwrap();
+    assert_eq!(first.data["spec"]["clusterIP"], "127.96.0.1");
+}

@@ -105,11 +105,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "message",
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
     ),
-    known(
-        "create: names and generated names / a service's name follows other rules",
-        "message",
-        "the name of a Service is judged as a label at once",
-    ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
     known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),

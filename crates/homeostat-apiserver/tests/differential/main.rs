@@ -63,6 +63,7 @@ const AREAS: &[(&str, &str)] = &[
     ("families", include_str!("areas/families.http")),
     ("reviews", include_str!("areas/reviews.http")),
     ("warnings", include_str!("areas/warnings.http")),
+    ("openapi", include_str!("areas/openapi.http")),
 ];
 
 /// A client of kube-apiserver, if there is one.

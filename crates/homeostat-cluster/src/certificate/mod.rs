@@ -1,7 +1,10 @@
 //! Approved CertificateSigningRequests get their certificate, for the signers that a cluster has of
-//! its own. Who approves them, and whether at all, is not decided here.
+//! its own. Those of kubelets are approved where roles allow it (`approve`), all others by people;
+//! old ones go (`clean`).
 
+mod approve;
 mod authority;
+mod clean;
 mod issue;
 mod request;
 
@@ -12,7 +15,9 @@ use homeostat::{Context, Controller, Error, Kind, Outcome, Result};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use serde_json::{Value, json};
 
+pub(crate) use approve::controller as approver;
 pub use authority::{AuthorityError, CertificateAuthority};
+pub(crate) use clean::controller as cleaner;
 
 use crate::write;
 use issue::Term;

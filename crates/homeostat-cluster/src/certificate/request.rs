@@ -70,6 +70,11 @@ impl Request {
         Ok(read)
     }
 
+    /// Whom the certificate would be for.
+    pub(super) fn common_name(&self) -> &str {
+        &self.common_name
+    }
+
     /// The names of a node are `system:node:…`, and nothing else makes one.
     fn check_node(&self) -> Result<(), String> {
         if self.organizations != ["system:nodes"] {

@@ -19,6 +19,8 @@ use tokio::net::TcpListener;
 /// Jane, who reads and writes: two groups in one subject.
 const REQUEST: &[u8] = include_bytes!("jane.csr");
 const KEY: &[u8] = include_bytes!("jane.key");
+/// A node that wants to be a client.
+const NODE: &[u8] = include_bytes!("node.csr");
 
 async fn start(env: &Env, client: &Client, identity: &Identity) -> Running {
     let authority = CertificateAuthority::from_pem(identity.authority()).unwrap();
@@ -112,5 +114,50 @@ async fn a_signer_refuses_what_is_not_its_business() {
     let usages = ["client auth", "digital signature"];
     let node = asked(&client, "b", spec("kubernetes.io/kube-apiserver-client-kubelet", &usages));
     assert_eq!(why(&node.await), "subject organization is not system:nodes");
+    running.stop().await.unwrap();
+}
+
+/// Waits until the request is as `wanted`, which sees nothing once it is gone.
+async fn until(client: &Client, name: &str, wanted: impl Fn(Option<&Value>) -> bool) {
+    let requests: Api<CertificateSigningRequest> = Api::all(client.clone());
+    let one = WatchParams::default().fields(&format!("metadata.name={name}"));
+    loop {
+        let found = requests.get_opt(name).await.unwrap();
+        let found = found.map(|request| serde_json::to_value(request).unwrap());
+        if wanted(found.as_ref()) {
+            return;
+        }
+        // Something happens, or the watch has lasted long enough; then look again.
+        let from = found.map_or("0".to_owned(), |found| {
+            found["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+        });
+        requests.watch(&one, &from).await.unwrap().boxed().next().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_may_gets_its_certificate_unasked_and_the_request_goes_in_the_end() {
+    let env = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH);
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let client = Client::new(server, "default");
+    let identity = Identity::generate(&Env::system(), &[]).unwrap();
+    let running = start(&env, &client, &identity).await;
+    let requests: Api<CertificateSigningRequest> = Api::all(client.clone());
+    let mut spec =
+        spec("kubernetes.io/kube-apiserver-client-kubelet", &["client auth", "digital signature"]);
+    spec["request"] = json!(ByteString(NODE.to_vec()));
+    let request = json!({"metadata": {"name": "node"}, "spec": spec});
+    let request: CertificateSigningRequest = serde_json::from_value(request).unwrap();
+    requests.create(&PostParams::default(), &request).await.unwrap();
+    until(&client, "node", |request| {
+        let status = request.map(|request| &request["status"]);
+        status.is_some_and(|status| status["certificate"].is_string())
+    })
+    .await;
+    let issued = requests.get("node").await.unwrap().status.unwrap();
+    assert_eq!(issued.conditions.unwrap()[0].reason.as_deref(), Some("AutoApproved"));
+    let before = env.now();
+    until(&client, "node", |request| request.is_none()).await;
+    assert!(env.now().duration_since(before) >= jiff::SignedDuration::from_mins(59));
     running.stop().await.unwrap();
 }
