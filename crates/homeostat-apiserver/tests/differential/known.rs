@@ -31,11 +31,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "kube-apiserver has cells for the age of an address, but no heading",
     ),
     known(
-        "policies: validating policies / a key that is missing",
-        "message",
-        "the expression engine says less about an argument that has no value",
-    ),
-    known(
         "",
         "/description",
         "tables carry no descriptions of their columns; kubectl does not show them",
@@ -217,11 +212,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "definitions: definitions that change / a definition",
         "/status",
         "definitions are accepted and served at once, by the writer and not by a controller",
-    ),
-    known(
-        "custom: custom resources / of another kind",
-        "",
-        "a custom object of another kind is refused before its schema is consulted",
     ),
     known(
         "custom: definitions that are refused / not structural",
