@@ -64,6 +64,7 @@ const AREAS: &[(&str, &str)] = &[
     ("reviews", include_str!("areas/reviews.http")),
     ("warnings", include_str!("areas/warnings.http")),
     ("openapi", include_str!("areas/openapi.http")),
+    ("uncommon", include_str!("areas/uncommon.http")),
 ];
 
 /// A client of kube-apiserver, if there is one.

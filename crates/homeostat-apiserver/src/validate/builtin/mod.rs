@@ -20,6 +20,7 @@ mod scaling;
 mod security;
 mod service;
 mod status;
+mod uncommon;
 mod volume;
 mod workload;
 
@@ -54,6 +55,14 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("", "PersistentVolume") => volume::volume,
             ("", "PersistentVolumeClaim") => volume::claim,
             ("storage.k8s.io", "StorageClass") => volume::storage_class,
+            ("", "LimitRange") => uncommon::limit_range,
+            ("node.k8s.io", "RuntimeClass") => uncommon::runtime_class,
+            ("storage.k8s.io", "CSINode") => uncommon::csi_node,
+            ("storage.k8s.io", "VolumeAttachment") => uncommon::volume_attachment,
+            ("flowcontrol.apiserver.k8s.io", "FlowSchema") => uncommon::flow_schema,
+            ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+                uncommon::priority_level
+            }
             ("", "Event") => config::event,
             ("apps", "Deployment") => workload::deployment,
             ("apps", "ReplicaSet") => workload::replica_set,
