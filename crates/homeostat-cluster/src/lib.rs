@@ -21,6 +21,7 @@ mod namespace;
 pub mod node;
 mod nodelifecycle;
 mod pod;
+mod policy;
 mod portion;
 mod quota;
 mod replicaset;
@@ -74,6 +75,7 @@ pub fn controllers(manager: Manager, config: &ClusterConfig) -> Manager {
         .with(job::orphan_controller())
         .with(cronjob::controller())
         .with(disruption::controller())
+        .with(policy::controller())
         .with(endpoints::controller())
         .with(scheduler::controller())
         .with(nodelifecycle::controller())

@@ -5,6 +5,7 @@
 mod batch;
 mod budgets;
 mod daemons;
+mod policies;
 mod ranges;
 mod roles;
 mod volumes;
