@@ -190,15 +190,22 @@ impl<T: Hash + Eq + Clone> Machine<T> {
 
     /// The worker has finished with a key: it goes to the back of the line if it was added
     /// meanwhile, waits if it was given a time, and is idle otherwise. Nothing happens to a key that
-    /// does not run. The time is asked for only when it matters.
-    pub fn done(&mut self, key: &T, now: impl Fn() -> Duration) {
+    /// does not run. The time is asked for only when it matters. Returns whether there may be more
+    /// to do or to wait for than before.
+    pub fn done(&mut self, key: &T, now: impl Fn() -> Duration) -> bool {
+        let ready = self.ready();
+        self.finish(key, now) || self.ready() > ready
+    }
+
+    /// Says whether the key goes on.
+    fn finish(&mut self, key: &T, now: impl Fn() -> Duration) -> bool {
         let asked = (!self.waiting.is_empty()).then(&now);
         if let Some(now) = asked {
             self.release(now);
         }
-        let Some(id) = self.slots.find(key) else { return };
+        let Some(id) = self.slots.find(key) else { return false };
         let slot = &mut self.slots[id];
-        let State::Running { dirty, timer, .. } = &mut slot.state else { return };
+        let State::Running { dirty, timer, .. } = &mut slot.state else { return false };
         let (mut dirty, timer) = (dirty.take(), timer.take().filter(|_| !self.closed));
         self.running -= 1;
         slot.state = State::Idle;
@@ -207,7 +214,8 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             dirty = None;
         }
         if dirty.is_none() && timer.is_none() {
-            return self.drop_if_blank(id);
+            self.drop_if_blank(id);
+            return false;
         }
         let now = asked.unwrap_or_else(now);
         match (dirty, timer) {
@@ -225,6 +233,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             (None, None) => {}
         }
         self.release(now);
+        true
     }
 
     /// The key is well again: its failure count is zero. A pending timer stays.

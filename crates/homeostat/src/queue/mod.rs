@@ -143,10 +143,10 @@ impl<T: Hash + Eq + Clone> Queue<T> {
     /// The caller has finished with a key it got; see [`Machine::done`].
     pub fn done(&self, key: &T) {
         let mut machine = self.lock();
-        machine.done(key, || self.now());
+        let more = machine.done(key, || self.now());
         let drained = machine.is_closed() && machine.ready() == 0 && machine.running() == 0;
         drop(machine);
-        self.wake_one_if(true);
+        self.wake_one_if(more);
         if drained {
             self.shared.drained.notify_waiters();
         }

@@ -223,6 +223,35 @@ async fn a_key_that_waits_for_ever_harms_no_other() {
     assert!(waiting.is_err(), "{waiting:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_sleeps_takes_what_another_gives_back() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add("a", source("first"));
+    get(&queue).await;
+    let sleeper = || {
+        let queue = queue.clone();
+        tokio::spawn(async move { queue.get().await })
+    };
+
+    let other = sleeper();
+    tokio::task::yield_now().await;
+    queue.add("a", source("again"));
+    // It is woken, finds nothing, and sleeps again.
+    tokio::task::yield_now().await;
+    queue.done(&"a");
+    let taken = env.timeout(seconds(60), other).await.unwrap().unwrap().unwrap();
+    assert_eq!(taken.triggers, [source("again")]);
+
+    let other = sleeper();
+    tokio::task::yield_now().await;
+    queue.add_after("a", seconds(5));
+    tokio::task::yield_now().await;
+    queue.done(&"a");
+    let taken = env.timeout(seconds(60), other).await.unwrap().unwrap().unwrap();
+    assert_eq!(taken.triggers, [Trigger::Timer]);
+}
+
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
