@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use super::{Operation, Review};
-use crate::registry::metadata;
 use crate::status::Status;
 
 pub(super) fn exists(review: &mut Review<'_>) -> Result<(), Status> {
@@ -14,8 +13,8 @@ pub(super) fn exists(review: &mut Review<'_>) -> Result<(), Status> {
         return Ok(());
     }
     let namespace = review.namespace;
-    match review.writer.registry.peek("namespaces", "", namespace) {
-        Some(found) if review.operation == Operation::Create && metadata::is_deleting(&found) => {
+    match review.writer.registry.namespace(namespace) {
+        Some(found) if review.operation == Operation::Create && found.is_deleting() => {
             Err(Status::namespace_terminating(review.kind, review.shown_name(), namespace))
         }
         Some(_) => Ok(()),

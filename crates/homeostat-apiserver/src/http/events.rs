@@ -213,7 +213,9 @@ mod tests {
             }
             let mut events = events("app=web", Form::Object);
             let (mut told, mut out) = (BTreeMap::new(), Lines::default());
-            for change in watcher.next().now_or_never().into_iter().flatten().flatten() {
+            // A watcher takes only so many bytes at once.
+            let batches = std::iter::from_fn(|| watcher.next().now_or_never());
+            for change in batches.flatten().flatten() {
                 let Some(event) = events.of(&change) else { continue };
                 events.write(&mut out, &event, Timestamp::UNIX_EPOCH);
                 let line = lines(&mut out).remove(0);

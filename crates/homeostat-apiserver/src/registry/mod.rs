@@ -255,6 +255,11 @@ impl Registry {
     pub(crate) fn peek(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.store.get(resource, &Key::new(namespace, name)).map(|stored| stored.value())
     }
+
+    /// A namespace, as it is kept: every write asks for it.
+    pub(crate) fn namespace(&self, name: &str) -> Option<Arc<Stored>> {
+        self.store.get("namespaces", &Key::new("", name))
+    }
 }
 
 impl Writer<'_> {

@@ -46,6 +46,14 @@ impl Stored {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
+    /// Whether its deletion was asked for; most objects are not even decoded for that.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        const FIELD: &str = "deletionTimestamp";
+        memchr::memmem::find(&self.body, FIELD.as_bytes()).is_some()
+            && !self.value()["metadata"][FIELD].is_null()
+    }
+
     /// Writes the revision into the object and encodes it, once.
     pub(super) fn encode(key: &Key, draft: Draft, revision: u64) -> Self {
         let Draft { mut value, fields } = draft;

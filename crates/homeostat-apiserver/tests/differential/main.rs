@@ -30,6 +30,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use script::Sequence;
 use side::Side;
+use tokio::sync::Mutex;
 
 const ORACLE: &str = "HOMEOSTAT_ORACLE_KUBECONFIG";
 /// Only the sequences whose name contains this, for work on one of them.
@@ -67,6 +68,10 @@ const AREAS: &[(&str, &str)] = &[
     ("uncommon", include_str!("areas/uncommon.http")),
 ];
 
+/// One test at a time: random watches last a second on both sides, and expressions that use up their
+/// budget keep the servers busy for longer than that.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
 /// A client of kube-apiserver, if there is one.
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 async fn oracle() -> Option<Client> {
@@ -85,6 +90,7 @@ async fn oracle() -> Option<Client> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_kube_apiserver() {
     let Some(oracle) = oracle().await else { return };
+    let _alone = ALONE.lock().await;
     let only = std::env::var(ONLY).unwrap_or_default();
     let sequences: Vec<Sequence> = AREAS
         .iter()

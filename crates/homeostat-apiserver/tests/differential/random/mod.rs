@@ -35,6 +35,7 @@ const SHOWN: usize = 40;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_requests_are_answered_as_by_kube_apiserver() {
     let Some(oracle) = crate::oracle().await else { return };
+    let _alone = crate::ALONE.lock().await;
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let (seed, count) = match (number(SEED), number(COUNT)) {
         (Some(seed), count) => (seed, count.unwrap_or(1)),
