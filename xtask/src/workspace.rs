@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 /// The root of the source tree.
 pub(crate) fn root() -> PathBuf {
@@ -51,6 +51,27 @@ pub(crate) fn run_with(
         .with_context(|| format!("`{shown}` could not be started"))?;
     ensure!(status.success(), "`{shown}` failed ({status})");
     Ok(())
+}
+
+/// The same beside another one: what it says comes with its end, and whether it failed.
+pub(crate) fn run_aside(
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, PathBuf)],
+) -> Result<(String, Result<()>)> {
+    let shown = format!("{program} {}", arguments.join(" "));
+    let ended = command(program)
+        .args(arguments)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(root())
+        .output()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    let words = [ended.stderr, ended.stdout].concat();
+    let told = format!("$ {shown}\n{}", String::from_utf8_lossy(&words));
+    let status = ended.status;
+    let result =
+        if status.success() { Ok(()) } else { Err(anyhow!("`{shown}` failed ({status})")) };
+    Ok((told, result))
 }
 
 /// A program that does not hear what `cargo run` tells this one about itself: build scripts that ask
