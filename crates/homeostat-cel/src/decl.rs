@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::lists::Listing;
 use super::types::{Object, Type};
 
 /// The largest request that is read, in bytes.
@@ -25,11 +26,14 @@ pub struct Decl {
     pub element: Option<Box<Decl>>,
     /// Fields by the names expressions use.
     pub fields: BTreeMap<String, Decl>,
+    /// What tells its items apart.
+    pub listing: Listing,
 }
 
 fn sized(ty: Type, min_size: i64, max_elements: i64) -> Decl {
     let max_elements = u64::try_from(max_elements).unwrap_or_default();
-    Decl { ty, max_elements, min_size, element: None, fields: BTreeMap::new() }
+    let (fields, listing) = (BTreeMap::new(), Listing::Ordered);
+    Decl { ty, max_elements, min_size, element: None, fields, listing }
 }
 
 impl Decl {
@@ -50,6 +54,7 @@ impl Decl {
                 let most = count("maxItems").unwrap_or(fitting);
                 let mut list = sized(Type::list(item.ty.clone()), 2, most);
                 list.element = Some(Box::new(item));
+                list.listing = listing(document);
                 Some(list)
             }
             "object" => match document.get("additionalProperties").filter(|v| v.is_object()) {
@@ -133,7 +138,22 @@ impl Decl {
     fn of_fields(name: String, fields: BTreeMap<String, Decl>, min_size: i64) -> Self {
         let types = fields.iter().map(|(name, decl)| (name.clone(), decl.ty.clone())).collect();
         let ty = Type::Object(Arc::new(Object { name, fields: types }));
-        Decl { ty, max_elements: 0, min_size, element: None, fields }
+        Decl { fields, ..sized(ty, min_size, 0) }
+    }
+}
+
+/// What the schema says of a list. Keys whose names must be escaped are not found in Kubernetes,
+/// which looks for them under those.
+fn listing(document: &Value) -> Listing {
+    match document.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        Some("set") => Listing::Set,
+        Some("map") => {
+            let keys = document.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
+            let names = keys.into_iter().flatten().filter_map(Value::as_str);
+            let read = |name: &str| escape(name).is_none_or(|escaped| escaped == name);
+            Listing::Keyed(names.map(|name| read(name).then(|| name.to_owned())).collect())
+        }
+        _ => Listing::Ordered,
     }
 }
 

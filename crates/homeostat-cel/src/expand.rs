@@ -37,7 +37,7 @@ pub(super) fn expand(mut root: IdedExpr) -> Expanded {
 }
 
 /// Shows every node to `see`, the innermost first.
-fn visit(node: &mut IdedExpr, see: &mut impl FnMut(&mut IdedExpr)) {
+pub(super) fn visit(node: &mut IdedExpr, see: &mut impl FnMut(&mut IdedExpr)) {
     match &mut node.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
         Expr::Select(select) => visit(&mut select.operand, see),

@@ -7,12 +7,15 @@
 
 pub mod admission;
 mod amount;
+mod authorization;
 mod check;
 mod cost;
 mod decl;
 mod declarations;
+mod exists_one;
 mod expand;
 mod functions;
+mod lists;
 mod literals;
 mod operators;
 mod policy;
@@ -26,10 +29,12 @@ mod types;
 mod unify;
 mod values;
 
+pub use authorization::{Decision, Question, about_resource, authorizer};
 pub use check::{Checked, Variables, check};
 pub use cost::most as most_cost;
 pub use decl::{Decl, is_word};
 pub use kube_cel::cel::Value;
+pub use lists::{Listing, Lists};
 pub use policy::{Warning, warnings};
 pub use program::{Fault, Program, Run, Scope};
 pub use source::Source;

@@ -103,6 +103,6 @@ mod tests {
             found[0].words,
             "/v1, Kind=B: ERROR: <input>:1:7: undefined field 'n'\n | object.n > 1\n | ......^\n"
         );
-        assert!(found[1].words.starts_with("a/v1, Kind=A: ERROR: <input>:1:11: found no matching"));
+        assert!(found[1].words.starts_with("a/v1, Kind=A: ERROR: <input>:1:9: found no matching"));
     }
 }

@@ -6,7 +6,9 @@ use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators as named;
 use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr};
 
+use super::authorization::{Decision, Question};
 use super::check::{Checked, Variables, check};
+use super::lists::Lists;
 use super::run::Machine;
 use super::source::Source;
 use super::types::Type;
@@ -23,6 +25,17 @@ pub trait Scope {
     /// The value of `variables.name`, or why it has none. Nobody knows any by default.
     fn composed(&self, name: &str) -> Result<Value, String> {
         Err(format!("no such key: {name}"))
+    }
+
+    /// Which lists among the values are sets or maps. None by default.
+    fn lists(&self) -> Option<&Lists> {
+        None
+    }
+
+    /// Whether somebody may do something; asked only where `authorizer` has a value. Nobody knows
+    /// by default.
+    fn decide(&self, _question: &Question) -> Decision {
+        Decision { error: Some("no authorizer".to_owned()), ..Decision::default() }
     }
 }
 

@@ -10,11 +10,12 @@ use kube_cel::cel::common::ast::{
 };
 
 use super::expand::RESULT;
+use super::lists::Known;
 use super::operators::{self, NO_OVERLOAD};
 use super::price::{LIST, MAP, STRUCT};
 use super::program::{Fault, Program, Scope};
 use super::types::Type;
-use super::{functions, spent, values};
+use super::{authorization, functions, spent, values};
 
 type Outcome = Result<Value, Fault>;
 
@@ -28,13 +29,15 @@ pub(super) struct Machine<'a> {
     scope: &'a dyn Scope,
     /// Variables of comprehensions, the innermost last. Mistakes are gathered like values.
     locals: Vec<(&'a str, Result<Value, String>)>,
+    lists: Known<'a>,
     pub(super) cost: u64,
     limit: u64,
 }
 
 impl<'a> Machine<'a> {
     pub(super) fn new(program: &'a Program, scope: &'a dyn Scope, limit: u64) -> Self {
-        Self { program, scope, locals: Vec::new(), cost: 0, limit }
+        let lists = Known::new(scope.lists());
+        Self { program, scope, locals: Vec::new(), lists, cost: 0, limit }
     }
 
     fn charge(&mut self, cost: u64) -> Result<(), Fault> {
@@ -322,7 +325,13 @@ impl<'a> Machine<'a> {
         let price = is_gathering.then(|| spent::of(name, overload, &known, None));
         let kept = if is_gathering { Vec::new() } else { known.clone() };
         let given = std::mem::take(&mut known);
-        let result = if operators::is_operator(name) {
+        let can_ask = is_member || matches!(name, named::EQUALS | named::NOT_EQUALS);
+        let asked = can_ask.then(|| authorization::call(name, &given, self.scope)).flatten();
+        let result = if let Some(result) = asked {
+            result
+        } else if let Some(result) = self.lists.apply(name, &given) {
+            Ok(result)
+        } else if operators::is_operator(name) {
             operators::apply(name, given)
         } else {
             functions::call(name, is_member, given)

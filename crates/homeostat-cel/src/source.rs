@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kube_cel::cel::common::ast::{IdedExpr, SourceInfo};
 use kube_cel::cel::parser::Parser;
 
+use super::exists_one;
 use super::expand::{Expanded, expand};
 
 /// An expression that was read.
@@ -36,12 +37,18 @@ impl Source {
     pub fn parse(text: &str) -> Result<Self, String> {
         let parse = |text: &str| Parser::new().enable_optional_syntax(true).parse(text);
         match parse(text) {
-            Ok(root) => {
+            Ok(mut root) => {
                 // The tree of an expression does not depend on the bracket that follows it, which
                 // no expression can end with.
                 let broken = parse(&format!("{text}\n]")).err();
                 let first = broken.and_then(|errors| errors.errors.into_iter().next());
                 let places = first.and_then(|error| error.source_info);
+                exists_one::undo(&mut root, |id, name| {
+                    let bracket = places.as_ref().and_then(|places| places.offset_for(id));
+                    let before = bracket.and_then(|(start, _)| usize::try_from(start).ok());
+                    let before: String = text.chars().take(before.unwrap_or_default()).collect();
+                    before.trim_end().ends_with(name)
+                });
                 let Expanded { root, origins, mistakes } = expand(root);
                 let source = Self { root, text: text.to_owned(), places, origins };
                 if mistakes.is_empty() {

@@ -3,7 +3,7 @@
 
 use kube_cel::cel::Value;
 
-use super::price::{CHECK, LIST, REGEX, TRAVERSAL};
+use super::price::{CHECK, LIST, REGEX, STRUCT, TRAVERSAL};
 use super::values::{in_order, size};
 
 /// The longest patterns behind named formats.
@@ -126,7 +126,10 @@ fn of_library(
     match name {
         "check" => Some(CHECK),
         "fieldSelector" | "labelSelector" => {
-            Some(1 + scaled(*sizes.get(1)?, TRAVERSAL) + scaled(*sizes.get(1)?, 0.5))
+            let length = *sizes.get(1)?;
+            // A list of requirements, each a structure with a list of its own.
+            let requirements = scaled(length, 0.5).saturating_mul(LIST + STRUCT);
+            Some(LIST + scaled(length, TRAVERSAL) + requirements)
         }
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
             Some(given.first().map_or(0, walked))

@@ -4,7 +4,7 @@ use kube_cel::cel::Value;
 use serde_json::{Value as Json, json};
 
 use super::program::{Program, Scope};
-use super::{Decl, Type, typed, untyped, values};
+use super::{Decl, Lists, Type, typed, untyped, values};
 
 struct Given {
     own: Value,
@@ -64,7 +64,8 @@ fn expressions_give_and_cost_what_they_do_in_kubernetes() {
     let table: Json = serde_json::from_str(include_str!("../data/costs.json")).unwrap();
     let decl = Decl::of(&table["schema"], false, "selfType").unwrap();
     let variables = [("self", decl.ty.clone()), ("any", Type::Dyn)];
-    let given = Given { own: typed(&table["object"], &decl.ty), any: untyped(&table["object"]) };
+    let own = typed(&table["object"], &decl, &mut Lists::default());
+    let given = Given { own, any: untyped(&table["object"]) };
     let mut wrong = Vec::new();
     for row in table["results"].as_array().unwrap() {
         let expression = row["expression"].as_str().unwrap();

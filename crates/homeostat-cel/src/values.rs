@@ -9,7 +9,9 @@ use kube_cel::cel::common::ast::LiteralValue;
 use kube_cel::cel::objects::{Key, Map, Opaque, OptionalValue};
 use serde_json::Value as Json;
 
+use super::decl::Decl;
 use super::functions;
+use super::lists::Lists;
 use super::types::Type;
 
 /// A type as a value: what `type(…)` gives.
@@ -22,28 +24,33 @@ impl Opaque for TypeName {
     }
 }
 
-/// JSON as an expression sees it that knows its type: fields under their escaped names. Those that
-/// nobody declared are there, but cannot be named.
-pub fn typed(json: &Json, ty: &Type) -> Value {
-    match (json, ty) {
-        (Json::Number(number), Type::Double) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-        (Json::String(text), Type::Timestamp) => read("timestamp", text),
-        (Json::String(text), Type::Duration) => read("duration", text),
-        (Json::String(text), Type::Bytes) => {
+/// JSON as an expression sees it that knows its declaration: fields under their escaped names. Those
+/// that nobody declared are there, but cannot be named. Sets and maps among the lists are noted.
+pub fn typed(json: &Json, decl: &Decl, lists: &mut Lists) -> Value {
+    match (json, &decl.ty, &decl.element) {
+        (Json::Number(number), Type::Double, _) => {
+            Value::Float(number.as_f64().unwrap_or(f64::NAN))
+        }
+        (Json::String(text), Type::Timestamp, _) => read("timestamp", text),
+        (Json::String(text), Type::Duration, _) => read("duration", text),
+        (Json::String(text), Type::Bytes, _) => {
             let bytes = base64::engine::general_purpose::STANDARD.decode(text);
             bytes.map_or_else(|_| string(text), |bytes| Value::Bytes(Arc::new(bytes)))
         }
-        (Json::Array(items), Type::List(item)) => {
-            Value::List(Arc::new(items.iter().map(|value| typed(value, item)).collect()))
+        (Json::Array(items), Type::List(_), Some(item)) => {
+            let items: Vec<Value> = items.iter().map(|value| typed(value, item, lists)).collect();
+            let items = Arc::new(items);
+            lists.note(&items, &decl.listing);
+            Value::List(items)
         }
-        (Json::Object(fields), Type::Map(pair)) => {
-            map(fields.iter().map(|(name, value)| (name.clone(), typed(value, &pair.1))))
+        (Json::Object(fields), Type::Map(_), Some(element)) => {
+            map(fields.iter().map(|(name, value)| (name.clone(), typed(value, element, lists))))
         }
-        (Json::Object(fields), Type::Object(object)) => map(fields.iter().map(|(name, value)| {
+        (Json::Object(fields), Type::Object(_), _) => map(fields.iter().map(|(name, value)| {
             let known =
-                super::decl::escape(name).and_then(|escaped| object.fields.get_key_value(&escaped));
+                super::decl::escape(name).and_then(|escaped| decl.fields.get_key_value(&escaped));
             match known {
-                Some((name, ty)) => (name.clone(), typed(value, ty)),
+                Some((name, field)) => (name.clone(), typed(value, field, lists)),
                 None => (name.clone(), untyped(value)),
             }
         })),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use homeostat_cel::Value as Cel;
 use serde_json::Value;
 
+use super::access::Access;
 use homeostat_cel::{self as cel, Program, Type};
 
 /// What the expressions of one policy may cost together for one request.
@@ -60,15 +61,17 @@ impl Expression {
 
 /// Everything an expression may speak of. Absent things are null.
 #[derive(Clone)]
-pub(super) struct Given {
+pub(super) struct Given<'a> {
     pub(super) object: Cel,
     pub(super) old_object: Cel,
     pub(super) request: Cel,
     pub(super) params: Cel,
     pub(super) namespace: Cel,
+    /// Whom they ask who may do what; not all have somebody.
+    access: Option<Access<'a>>,
 }
 
-impl Given {
+impl<'a> Given<'a> {
     pub(super) fn new(
         (object, old_object): (&Value, &Value),
         request: &Value,
@@ -81,11 +84,22 @@ impl Given {
             request: cel::untyped(request),
             params: cel::untyped(params),
             namespace: cel::untyped(namespace),
+            access: None,
         }
     }
 
+    /// The same, with an `authorizer`.
+    pub(super) fn asking(self, access: Access<'a>) -> Self {
+        Self { access: Some(access), ..self }
+    }
+
+    /// The same, without one.
+    pub(super) fn asking_nobody(&self) -> Self {
+        Self { access: None, ..self.clone() }
+    }
+
     /// A scope with the variables of a policy.
-    pub(super) fn with<'a>(&self, variables: &'a [(String, Expression)]) -> Scope<'a> {
+    pub(super) fn with(&self, variables: &'a [(String, Expression)]) -> Scope<'a> {
         Scope { given: self.clone(), variables, known: RefCell::default(), cost: Cell::default() }
     }
 }
@@ -93,7 +107,7 @@ impl Given {
 /// What one round of expressions sees. Variables of a policy are evaluated when they are first
 /// asked for.
 pub(super) struct Scope<'a> {
-    given: Given,
+    given: Given<'a>,
     variables: &'a [(String, Expression)],
     known: RefCell<BTreeMap<String, Result<Cel, String>>>,
     /// What variables cost since somebody looked.
@@ -109,8 +123,15 @@ impl cel::Scope for Scope<'_> {
             "request" => given.request.clone(),
             "params" => given.params.clone(),
             "namespaceObject" => given.namespace.clone(),
+            "authorizer" => given.access.as_ref().map(|_| cel::authorizer())?,
+            "authorizer.requestResource" => cel::about_resource(given.access.as_ref()?.own.clone()),
             _ => return None,
         })
+    }
+
+    fn decide(&self, question: &cel::Question) -> cel::Decision {
+        let access = self.given.access.as_ref();
+        access.map_or_else(cel::Decision::default, |access| access.decide(question))
     }
 
     fn composed(&self, name: &str) -> Result<Cel, String> {
@@ -138,7 +159,10 @@ impl cel::Scope for Scope<'_> {
 ///
 /// # Errors
 /// Those of conditions that have no answer, unless another one does not hold.
-pub(super) fn conditions_hold(conditions: &[Expression], given: &Given) -> Result<bool, String> {
+pub(super) fn conditions_hold(
+    conditions: &[Expression],
+    given: &Given<'_>,
+) -> Result<bool, String> {
     let scope = Given { namespace: Cel::Null, ..given.clone() }.with(&[]);
     let mut left = CONDITIONS_BUDGET;
     let mut answers = Vec::with_capacity(conditions.len());

@@ -5,6 +5,7 @@
 //! Steps read the store and nothing else: whatever needs IO is asked through the request's
 //! [`Inquiry`]. They never write.
 
+mod access;
 mod certificate_signer;
 mod certificate_subject;
 mod configuration;

@@ -87,7 +87,8 @@ fn run(
         let request = review.request(kind);
         for (position, mutation) in policy.mutations.iter().enumerate() {
             let (object, old_object) = review.shown(kind)?;
-            let given = Given::new((&object, &old_object), &request, &params, &namespace);
+            let given = Given::new((&object, &old_object), &request, &params, &namespace)
+                .asking(review.access());
             if position == 0 && !conditions_hold(&policy.conditions, &given)? {
                 break;
             }

@@ -23,6 +23,21 @@ struct Denial {
     reason: &'static str,
 }
 
+/// What came of a policy with one of its parameters.
+#[derive(Default)]
+struct Judgement {
+    denials: Vec<Denial>,
+    /// Why audit annotations have no value, where that matters.
+    annotation_failures: Vec<String>,
+}
+
+impl Judgement {
+    fn failed(policy: &Policy, message: String) -> Self {
+        let denial = policy.fails.then_some(Denial { message, reason: "Invalid" });
+        Self { denials: denial.into_iter().collect(), ..Self::default() }
+    }
+}
+
 pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
     let policies = review.writer.registry.admission.policies(&review.writer.registry.store);
     if policies.is_empty() || is_exempt(review) || is_question(review) {
@@ -55,7 +70,8 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                 Err(_) => continue,
             };
             for params in params {
-                for denial in evaluate(review, policy, &kind, &params)? {
+                let judgement = evaluate(review, policy, &kind, &params)?;
+                for denial in judgement.denials {
                     for action in actions(binding) {
                         match action {
                             "Deny" => {
@@ -71,6 +87,10 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                             _ => {}
                         }
                     }
+                }
+                // Whatever the binding wants done about denials.
+                for message in judgement.annotation_failures {
+                    deny(policy, Some(name), Denial { message, reason: "Invalid" });
                 }
             }
         }
@@ -107,17 +127,17 @@ fn evaluate(
     policy: &Policy,
     kind: &Arc<Kind>,
     params: &Value,
-) -> Result<Vec<Denial>, Status> {
+) -> Result<Judgement, Status> {
     let (object, old_object) = review.shown(kind)?;
     let request = review.request(kind);
     let namespace = namespace(review);
-    let given = Given::new((&object, &old_object), &request, params, &namespace);
+    let given =
+        Given::new((&object, &old_object), &request, params, &namespace).asking(review.access());
     let failed = |message: String| Denial { message, reason: "Invalid" };
-    let failure = |message: String| policy.fails.then(|| failed(message)).into_iter().collect();
     match conditions_hold(&policy.conditions, &given) {
         Ok(true) => {}
-        Ok(false) => return Ok(Vec::new()),
-        Err(error) => return Ok(failure(error)),
+        Ok(false) => return Ok(Judgement::default()),
+        Err(error) => return Ok(Judgement::failed(policy, error)),
     }
     let mut left = BUDGET;
     let scope = given.with(&policy.variables);
@@ -127,8 +147,9 @@ fn evaluate(
         .collect::<Result<Vec<_>, _>>();
     let judged = match judged {
         Ok(judged) => judged,
-        Err(spent) => return Ok(failure(spent)),
+        Err(spent) => return Ok(Judgement::failed(policy, spent)),
     };
+    let given = given.asking_nobody();
     let scope = given.with(&policy.variables);
     let messages = policy.validations.iter().map(|validation| {
         let expression = validation.message_expression.as_ref();
@@ -150,22 +171,17 @@ fn evaluate(
         };
         denials.extend(denial);
     }
-    denials.extend(annotation_failures(policy, &given).into_iter().map(failed));
-    Ok(denials)
-}
-
-/// Why audit annotations have no value; nobody keeps those that have one.
-fn annotation_failures(policy: &Policy, given: &Given) -> Vec<String> {
+    // Nobody keeps the annotations that have a value.
     let (scope, mut left) = (given.with(&policy.variables), BUDGET);
-    let mut failures = Vec::new();
-    for annotation in policy.annotations.iter().filter(|_| policy.fails) {
+    let mut annotation_failures = Vec::new();
+    for annotation in &policy.annotations {
         match annotation.evaluate(&scope, &mut left) {
-            Ok(Ok(_)) => {}
-            Ok(Err(why)) => failures.push(why),
-            Err(spent) => return vec![spent],
+            Ok(Err(why)) if policy.fails => annotation_failures.push(why),
+            Ok(_) => {}
+            Err(spent) => return Ok(Judgement::failed(policy, spent)),
         }
     }
-    failures
+    Ok(Judgement { denials, annotation_failures })
 }
 
 fn message(validation: &Validation, made: Option<&Result<Cel, String>>) -> String {

@@ -44,14 +44,18 @@ impl Review<'_> {
         set("requestResource", resource(self.kind));
         set("requestSubResource", self.subresource.into());
         set("name", self.name.into());
-        // A namespace lies in itself.
-        let own = self.kind.group.is_empty() && self.kind.plural == "namespaces";
-        set("namespace", if own { self.name } else { self.namespace }.into());
+        set("namespace", self.request_namespace().into());
         set("operation", self.operation.word().into());
         set("userInfo", self.wish.user());
         set("dryRun", self.wish.is_dry_run().into());
         set("options", self.options());
         Value::Object(request)
+    }
+
+    /// The namespace of the request: a namespace lies in itself.
+    pub(super) fn request_namespace(&self) -> &str {
+        let own = self.kind.group.is_empty() && self.kind.plural == "namespaces";
+        if own { self.name } else { self.namespace }
     }
 
     fn options(&self) -> Value {

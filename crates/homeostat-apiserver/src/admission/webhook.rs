@@ -107,7 +107,8 @@ fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind
     }
     let (object, old_object) = review.shown(&kind)?;
     let request = review.request(&kind);
-    let given = Given::new((&object, &old_object), &request, &Value::Null, &Value::Null);
+    let given = Given::new((&object, &old_object), &request, &Value::Null, &Value::Null)
+        .asking(review.access());
     match conditions_hold(&webhook.conditions, &given) {
         Ok(true) => Ok(Some(kind)),
         Err(error) if webhook.fails => Err(review.forbid(&error)),

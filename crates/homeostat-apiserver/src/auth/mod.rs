@@ -30,6 +30,7 @@ pub(crate) use rbac::{Rbac, RoleWrite};
 pub(crate) use token::{Bound, Claims, ISSUER, Reference, Refused, Tokens};
 pub use token::{SigningKey, SigningKeyError};
 pub use user::User;
+pub(crate) use user::{service_account_groups, service_account_name};
 
 /// What a client needs to reach the server.
 #[derive(Clone)]

@@ -95,7 +95,7 @@ impl Writer<'_> {
         let user = options.user.clone().unwrap_or_else(User::admin);
         (hooks::of(kind).asked)(&user, object);
         (hooks::of(kind).create)(self, kind, object)?;
-        rules::validate(kind, object, None, Area::Main)?;
+        rules::validate(kind, object, None, Area::Main, &options.inquiry)?;
         warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));
         if !options.dry_run {
             if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {

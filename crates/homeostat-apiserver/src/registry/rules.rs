@@ -75,7 +75,7 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
 
 /// A custom object of another kind is judged by the schema all the same, without its defaults.
 fn stranger(kind: &Kind, given: &str, object: &Value) -> Status {
-    let mut errors = validate::rules(kind, object, None);
+    let mut errors = validate::rules(kind, object, None, &mut Vec::new());
     let detail = format!("must be {}", kind.kind);
     errors.push(FieldError::new("kind", Reason::Invalid, given.into(), detail));
     Status::invalid_kind(&kind.group, given, metadata::name(object), &errors)
@@ -166,14 +166,18 @@ pub(crate) fn default(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Refuses an object that breaks its kind's rules.
+/// Refuses an object that breaks its kind's rules. The client is told of those that were broken
+/// before already.
 pub(crate) fn validate(
     kind: &Kind,
     object: &Value,
     old: Option<&Value>,
     area: Area,
+    inquiry: &Inquiry,
 ) -> Result<(), Status> {
-    let mut errors = validate::object(kind, object, old);
+    let mut forgiven = Vec::new();
+    let mut errors = validate::forgiving(kind, object, old, &mut forgiven);
+    forgiven.iter().for_each(|error| inquiry.warn(error.to_string()));
     if let Some(old) = old {
         errors.extend(validate::change(kind, area.subresource(), object, old));
     }

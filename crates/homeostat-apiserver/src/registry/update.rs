@@ -192,7 +192,7 @@ impl Writer<'_> {
         }
         refuse_new_finalizers(target, &live, object)?;
         if update.area.is_ruled() {
-            rules::validate(kind, object, Some(&live), update.area)?;
+            rules::validate(kind, object, Some(&live), update.area, &options.inquiry)?;
         }
         if update.area == Area::Main {
             let words = warn::about(kind, object, Some(&live));

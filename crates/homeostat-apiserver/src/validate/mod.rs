@@ -42,6 +42,16 @@ const BLOCKING: &[Reason] = &[
 /// rules run only when types and bounds are right, because they may assume them.
 #[must_use]
 pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    forgiving(kind, value, old, &mut Vec::new())
+}
+
+/// The same; CEL rules that are broken by what did not change are `forgiven`.
+pub(crate) fn forgiving(
+    kind: &Kind,
+    value: &Value,
+    old: Option<&Value>,
+    forgiven: &mut Vec<FieldError>,
+) -> Vec<FieldError> {
     // Finalizers of these may have any name.
     let lenient = matches!(
         (kind.group.as_str(), kind.kind.as_str()),
@@ -58,7 +68,7 @@ pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError
     }
     if kind.custom.is_some() {
         let blocked = errors.iter().any(|error| BLOCKING.contains(&error.reason));
-        errors.extend(custom(kind, value, old, blocked));
+        errors.extend(custom(kind, value, old, blocked, forgiven));
     } else {
         errors.extend(builtin(kind, value, old));
     }
@@ -67,12 +77,18 @@ pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError
 
 /// What the schema and the rules of a custom resource refuse, its metadata aside.
 /// `blocked` says that something outside keeps the rules from being asked.
-fn custom(kind: &Kind, value: &Value, old: Option<&Value>, blocked: bool) -> Vec<FieldError> {
+fn custom(
+    kind: &Kind,
+    value: &Value,
+    old: Option<&Value>,
+    blocked: bool,
+    forgiven: &mut Vec<FieldError>,
+) -> Vec<FieldError> {
     let mut errors = schema(kind.schema.root(), value, old);
     let blocked = blocked || errors.iter().any(|error| BLOCKING.contains(&error.reason));
     errors.extend(scale::paths(kind, value));
     if !blocked {
-        errors.extend(rules(kind, value, old));
+        errors.extend(rules(kind, value, old, forgiven));
     } else if rules::has_rules(kind) {
         let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{join, schema::old_item};
+use super::join;
+use super::schema::{NOWHERE, old_item};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::schema::{NodeId, Rule, Schema, Type};
-use homeostat_cel::{self as cel, Decl, Fault, Program, Scope};
+use crate::schema::{ListType, NodeId, Rule, Schema, Type};
+use homeostat_cel::{self as cel, Decl, Fault, Lists, Program, Scope};
 
 /// What all rules may cost together for one object.
 const BUDGET: u64 = 10_000_000;
@@ -28,7 +29,7 @@ pub struct Rules {
 #[derive(Debug)]
 struct NodeRules {
     /// What `self` is.
-    ty: cel::Type,
+    decl: Decl,
     rules: Vec<Compiled>,
 }
 
@@ -60,7 +61,7 @@ impl Rules {
                 Decl::of(&document(schema), is_root || node.embedded_resource, "selfType")
         {
             let rules = node.rules.iter().map(|rule| Compiled::new(rule, &decl.ty)).collect();
-            self.nodes.insert(schema.id(), NodeRules { ty: decl.ty, rules });
+            self.nodes.insert(schema.id(), NodeRules { decl, rules });
         }
         for id in node.properties.values().chain(&node.additional).chain(&node.items) {
             self.collect(schema.sibling(*id), false);
@@ -98,18 +99,23 @@ impl Compiled {
 }
 
 /// `self`, and the same before.
-struct Selves {
+struct Selves<'a> {
     new: homeostat_cel::Value,
     old: Option<homeostat_cel::Value>,
+    lists: &'a Lists,
 }
 
-impl Scope for Selves {
+impl Scope for Selves<'_> {
     fn variable(&self, name: &str) -> Option<homeostat_cel::Value> {
         match name {
             "self" => Some(self.new.clone()),
             "oldSelf" => self.old.clone(),
             _ => None,
         }
+    }
+
+    fn lists(&self) -> Option<&Lists> {
+        Some(self.lists)
     }
 }
 
@@ -118,13 +124,18 @@ pub(super) fn has_rules(kind: &Kind) -> bool {
     kind.custom.as_ref().is_some_and(|custom| !custom.rules.nodes.is_empty())
 }
 
-/// What the rules of a custom resource refuse. Built-in kinds have none.
-#[must_use]
-pub fn rules(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+/// What the rules of a custom resource refuse. Built-in kinds have none. Rules that are broken by
+/// what did not change are `forgiven`.
+pub fn rules(
+    kind: &Kind,
+    value: &Value,
+    old: Option<&Value>,
+    forgiven: &mut Vec<FieldError>,
+) -> Vec<FieldError> {
     let Some(custom) = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty()) else {
         return Vec::new();
     };
-    let mut check = Check { rules: &custom.rules, left: BUDGET, errors: Vec::new() };
+    let mut check = Check { rules: &custom.rules, left: BUDGET, errors: Vec::new(), forgiven };
     // Why it ended early is among the errors.
     let _ = check.node(kind.schema.root(), value, old, "", false);
     check.errors
@@ -135,6 +146,7 @@ struct Check<'a> {
     rules: &'a Rules,
     left: u64,
     errors: Vec<FieldError>,
+    forgiven: &'a mut Vec<FieldError>,
 }
 
 impl Check<'_> {
@@ -194,8 +206,9 @@ impl Check<'_> {
         unchanged: bool,
     ) -> Result<(), Spent> {
         let kind = type_name(schema.node().ty);
+        let here = if path.is_empty() { NOWHERE } else { path };
         let trouble = |detail: String| FieldError {
-            path: path.to_owned(),
+            path: here.to_owned(),
             reason: Reason::Invalid,
             value: Some(kind.into()),
             detail,
@@ -204,11 +217,12 @@ impl Check<'_> {
             self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
             return Err(Spent);
         }
-        let new = cel::typed(value, &node.ty);
-        let old = old.map(|old| cel::typed(old, &node.ty));
+        let mut lists = Lists::default();
+        let new = cel::typed(value, &node.decl, &mut lists);
+        let old = old.map(|old| cel::typed(old, &node.decl, &mut lists));
         let (plain, optional) = (
-            Selves { new: new.clone(), old: old.clone() },
-            Selves { new, old: Some(cel::maybe(old.clone())) },
+            Selves { new: new.clone(), old: old.clone(), lists: &lists },
+            Selves { new, old: Some(cel::maybe(old.clone())), lists: &lists },
         );
         for compiled in &node.rules {
             let program = match &compiled.program {
@@ -251,7 +265,7 @@ impl Check<'_> {
                 }
                 Ok(_) => {
                     let path = match compiled.rule.field_path.as_deref() {
-                        None | Some("") => path.to_owned(),
+                        None | Some("") => here.to_owned(),
                         Some(below) => join(path, below.trim_start_matches('.')),
                     };
                     let (error, spent) = match self.message(compiled, &plain) {
@@ -261,6 +275,8 @@ impl Check<'_> {
                     // What did not change is not held against anybody.
                     if compiled.uses_old() || !unchanged {
                         self.errors.push(error);
+                    } else {
+                        self.forgiven.push(error);
                     }
                     spent?;
                 }
@@ -270,7 +286,7 @@ impl Check<'_> {
     }
 
     /// The message of a broken rule, or that it cost too much to find.
-    fn message(&mut self, compiled: &Compiled, selves: &Selves) -> Result<String, String> {
+    fn message(&mut self, compiled: &Compiled, selves: &Selves<'_>) -> Result<String, String> {
         let otherwise = match compiled.rule.message.as_deref() {
             None | Some("") => format!("failed rule: {}", compiled.rule.expression.trim()),
             Some(message) => message.trim().to_owned(),
@@ -346,6 +362,14 @@ fn document(schema: Schema<'_>) -> Value {
     }
     if let Some(format) = &node.bounds.format {
         document.insert("format".to_owned(), json!(format));
+    }
+    match &node.list_type {
+        ListType::Atomic => {}
+        ListType::Set => drop(document.insert("x-kubernetes-list-type".to_owned(), "set".into())),
+        ListType::Map(keys) => {
+            document.insert("x-kubernetes-list-type".to_owned(), "map".into());
+            document.insert("x-kubernetes-list-map-keys".to_owned(), json!(keys));
+        }
     }
     let flags = [
         ("x-kubernetes-int-or-string", node.ty == Type::IntOrString),

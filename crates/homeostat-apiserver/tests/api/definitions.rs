@@ -169,3 +169,46 @@ async fn a_patch_of_nothing_but_unknown_fields_changes_nothing() {
     let after = ats.patch("a", &by, &unknown).await.unwrap();
     assert_eq!(after, before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_was_broken_before_only_warns() {
+    let client = client();
+    define(&client).await;
+    let ats = api(&client, "example.com", "At");
+    create(&ats, at("a", json!({"schedule": "never"}))).await;
+    let rule = |expression: &str, message: &str| json!([{"rule": expression, "message": message}]);
+    let rules = json!({"spec": {"versions": [{
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {
+            "type": "object",
+            "x-kubernetes-validations": rule("self.spec.schedule != 'later'", "not later"),
+            "properties": {"spec": {
+                "type": "object",
+                "x-kubernetes-validations": rule("self.schedule != 'never'", "not never"),
+                "properties": {"schedule": {"type": "string"}, "command": {"type": "string"}},
+            }},
+        }},
+    }]}});
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    let params = PatchParams::default();
+    definitions.patch("ats.example.com", &params, &Patch::Merge(rules)).await.unwrap();
+
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let request = http::Request::patch("/apis/example.com/v1/namespaces/default/ats/a")
+        .header("content-type", "application/merge-patch+json")
+        .body(kube::client::Body::from(label.to_string().into_bytes()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["warning"], "299 - \"spec: Invalid value: not never\"");
+    for (spec, told) in [
+        (json!({"command": "x"}), "spec: Invalid value: not never"),
+        (json!({"schedule": "later"}), "<nil>: Invalid value: not later"),
+    ] {
+        let change = Patch::Merge(json!({"spec": spec}));
+        let Err(kube::Error::Api(status)) = ats.patch("a", &params, &change).await else {
+            panic!("{told}: not refused")
+        };
+        assert_eq!(status.message, format!("At.example.com \"a\" is invalid: {told}"));
+    }
+}

@@ -117,3 +117,121 @@ async fn a_policy_that_only_warns_lets_pass() {
         "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': one is best\""
     );
 }
+
+/// The answer to a user who makes a ConfigMap: its code, and what it says.
+async fn made_by(client: &Client, user: &str, value: Value) -> (u16, String) {
+    let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+        .header("content-type", "application/json")
+        .header("impersonate-user", user)
+        .body(kube::client::Body::from(value.to_string().into_bytes()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    let code = response.status().as_u16();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    (code, body["message"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Lets users make ConfigMaps, and one of them read Secrets.
+async fn roles(client: &Client) {
+    const RBAC: &str = "rbac.authorization.k8s.io";
+    let role = |name: &str, resource: &str, verb: &str| {
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": [verb]}]})
+    };
+    let binding = |role: &str, kind: &str, users: &[&str]| {
+        let subjects: Vec<Value> = users
+            .iter()
+            .map(|name| match kind {
+                "User" => json!({"apiGroup": RBAC, "kind": "User", "name": name}),
+                _ => json!({"kind": kind, "namespace": "default", "name": name}),
+            })
+            .collect();
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": {"name": role}, "subjects": subjects,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role}})
+    };
+    let (roles, bindings) =
+        (cluster_api(client, RBAC, "ClusterRole"), cluster_api(client, RBAC, "ClusterRoleBinding"));
+    create(&roles, role("makers", "configmaps", "create")).await;
+    create(&roles, role("readers", "secrets", "get")).await;
+    create(&roles, role("robots", "pods", "list")).await;
+    create(&bindings, binding("makers", "User", &["ann", "bob"])).await;
+    create(&bindings, binding("readers", "User", &["ann"])).await;
+    create(&bindings, binding("robots", "ServiceAccount", &["robot"])).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_asks_the_authorizer_who_may_do_what() {
+    let client = client();
+    roles(&client).await;
+    let check = "authorizer.group('').resource('secrets').namespace('default').check('get')";
+    let spec = json!({
+        "matchConstraints": maps(),
+        "variables": [
+            {"name": "may", "expression": check},
+            {"name": "own", "expression": "authorizer.requestResource"},
+        ],
+        "validations": [
+            {"expression": "variables.may.allowed() && !variables.may.errored()",
+                "messageExpression": "'not ' + variables.may.reason()"},
+            {"expression": "variables.own.check('create').reason() == 'RBAC: allowed by \
+                ClusterRoleBinding \"makers\" of ClusterRole \"makers\" to User \"ann\"'",
+                "message": "own"},
+            {"expression": "!variables.own.name('x').check('delete').allowed()"},
+            {"expression": "authorizer.serviceAccount('default', 'robot').group('')\
+                .resource('pods').check('list').allowed()"},
+            {"expression": "!authorizer.serviceAccount('default', 'x').path('/metrics')\
+                .check('get').allowed()"},
+        ],
+    });
+    policy(&client, spec, json!({"policyName": "p", "validationActions": ["Deny"]})).await;
+    assert_eq!(made_by(&client, "ann", map("a", "1")).await.0, 201);
+    let (code, message) = made_by(&client, "bob", map("b", "1")).await;
+    assert_eq!(code, 422);
+    // Messages have nobody to ask.
+    assert!(
+        message.ends_with("failed expression: variables.may.allowed() && !variables.may.errored()"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_ask_the_authorizer_too() {
+    let client = client();
+    roles(&client).await;
+    let spec = json!({
+        "matchConstraints": maps(),
+        "matchConditions": [{"name": "c", "expression":
+            "!authorizer.group('').resource('secrets').check('get').allowed()"}],
+        "validations": [{"expression": "false"}],
+    });
+    policy(&client, spec, json!({"policyName": "p", "validationActions": ["Deny"]})).await;
+    assert_eq!(made_by(&client, "ann", map("a", "1")).await.0, 201);
+    assert_eq!(made_by(&client, "bob", map("b", "1")).await.0, 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_without_a_value_refuses_even_where_denials_only_warn() {
+    let spec = |failure: &str| {
+        json!({
+            "failurePolicy": failure,
+            "matchConstraints": maps(),
+            "validations": [{"expression": "false", "message": "warned"}],
+            "auditAnnotations": [{"key": "k", "valueExpression": "string(int(object.data.size))"}],
+        })
+    };
+    for (failure, expected) in [("Fail", 422), ("Ignore", 201)] {
+        let client = client();
+        let binding = json!({"policyName": "p", "validationActions": ["Warn"]});
+        policy(&client, spec(failure), binding).await;
+        let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+            .header("content-type", "application/json")
+            .body(kube::client::Body::from(map("a", "x").to_string().into_bytes()))
+            .unwrap();
+        let response = client.send(request).await.unwrap();
+        assert_eq!(response.status(), expected);
+        assert!(response.headers()["warning"].to_str().unwrap().ends_with("'b': warned\""));
+    }
+}
