@@ -135,7 +135,9 @@ impl Status {
     /// 422: the object breaks these rules.
     #[must_use]
     pub fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> Self {
-        Self::invalid_kind(&kind.group, &kind.kind, name, errors)
+        // Events are judged as those of the core group, whichever they are written in.
+        let group = if kind.group == "events.k8s.io" { "" } else { &kind.group };
+        Self::invalid_kind(group, &kind.kind, name, errors)
     }
 
     /// 422 for a kind that has no row, such as `ListOptions.meta.k8s.io`.

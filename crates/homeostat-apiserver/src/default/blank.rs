@@ -25,6 +25,11 @@ const BLANK: &[(&str, &str)] = &[
         r#"{"involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null,
             "eventTime": null, "reportingComponent": "", "reportingInstance": ""}"#,
     ),
+    (
+        "events.events.k8s.io",
+        r#"{"regarding": {}, "deprecatedSource": {}, "deprecatedFirstTimestamp": null,
+            "deprecatedLastTimestamp": null, "eventTime": null}"#,
+    ),
 ];
 
 /// The blank object of a kind; empty for most.

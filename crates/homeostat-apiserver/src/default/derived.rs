@@ -48,6 +48,7 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             let metric = json!({"type": "Resource", "resource": {"name": "cpu", "target": target}});
             object.insert("metrics".to_owned(), json!([metric]));
         }
+        "autoscaling.v2.HorizontalPodAutoscalerBehavior" => scaling(object),
         "autoscaling.v1.HorizontalPodAutoscalerSpec" => {
             set(object, "targetCPUUtilizationPercentage", json!(80));
         }
@@ -58,6 +59,25 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             }
         }
         _ => {}
+    }
+}
+
+/// How fast an autoscaler may go in either direction, once anything is said about it.
+fn scaling(behavior: &mut Map<String, Value>) {
+    let policy = |ty: &str, value: u32| json!({"type": ty, "value": value, "periodSeconds": 15});
+    let up = json!({
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [policy("Pods", 4), policy("Percent", 100)],
+    });
+    let down = json!({"selectPolicy": "Max", "policies": [policy("Percent", 100)]});
+    for (direction, defaults) in [("scaleUp", up), ("scaleDown", down)] {
+        set(behavior, direction, json!({}));
+        let rules = behavior.get_mut(direction).and_then(Value::as_object_mut);
+        let Some((rules, Value::Object(defaults))) = rules.zip(Some(defaults)) else { continue };
+        for (field, value) in defaults {
+            set(rules, &field, value);
+        }
     }
 }
 

@@ -97,6 +97,10 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("apps.v1.DaemonSetCondition", &[("lastTransitionTime", "null")]),
     ("batch.v1.JobCondition", &[("lastProbeTime", "null"), ("lastTransitionTime", "null")]),
     (
+        "events.v1.Event",
+        &[("deprecatedFirstTimestamp", "null"), ("deprecatedLastTimestamp", "null")],
+    ),
+    (
         "core.v1.Event",
         &[
             ("firstTimestamp", "null"),

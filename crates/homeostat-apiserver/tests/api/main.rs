@@ -24,6 +24,7 @@ mod metrics;
 mod namespaces;
 mod pods;
 mod policies;
+mod priorities;
 mod services;
 mod subresources;
 mod tls;

@@ -1,4 +1,4 @@
-//! ConfigMaps, Secrets, Events, ControllerRevisions and Nodes.
+//! ConfigMaps, Secrets, ControllerRevisions and Nodes.
 
 use serde_json::Value;
 
@@ -98,19 +98,6 @@ fn keep_immutable(value: &Value, old: Option<&Value>, fields: &[&str], report: &
         if value.get(field) != old.get(field) {
             report.forbidden(*field, detail);
         }
-    }
-}
-
-pub(super) fn event(value: &Value, _: Option<&Value>, report: &mut Report) {
-    let namespace = text(value, "/metadata/namespace");
-    let involved = text(value, "/involvedObject/namespace");
-    let fits = if involved.is_empty() {
-        namespace == "default" || namespace == "kube-system"
-    } else {
-        namespace == involved
-    };
-    if !fits {
-        report.invalid("involvedObject.namespace", involved, "does not match event.namespace");
     }
 }
 

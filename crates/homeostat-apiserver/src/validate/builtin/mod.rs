@@ -6,12 +6,18 @@
 
 mod address;
 mod admission;
+mod autoscaler;
 mod certificate;
 mod config;
 mod ephemeral;
+mod event;
+mod job;
+mod job_policy;
+mod network_policy;
 mod networking;
 mod pod;
 mod policies;
+mod quota;
 mod rbac;
 mod report;
 mod resize;
@@ -47,7 +53,7 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice,
             ("networking.k8s.io", "Ingress") => networking::ingress,
             ("networking.k8s.io", "IngressClass") => networking::ingress_class,
-            ("networking.k8s.io", "NetworkPolicy") => networking::network_policy,
+            ("networking.k8s.io", "NetworkPolicy") => network_policy::network_policy,
             ("networking.k8s.io", "IPAddress") => address::ip_address,
             ("networking.k8s.io", "ServiceCIDR") => address::service_cidr,
             ("apps", "ControllerRevision") => config::controller_revision,
@@ -56,22 +62,25 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("", "PersistentVolumeClaim") => volume::claim,
             ("storage.k8s.io", "StorageClass") => volume::storage_class,
             ("", "LimitRange") => uncommon::limit_range,
+            ("", "ResourceQuota") => quota::resource_quota,
             ("node.k8s.io", "RuntimeClass") => uncommon::runtime_class,
+            ("storage.k8s.io", "CSIDriver") => uncommon::csi_driver,
             ("storage.k8s.io", "CSINode") => uncommon::csi_node,
             ("storage.k8s.io", "VolumeAttachment") => uncommon::volume_attachment,
             ("flowcontrol.apiserver.k8s.io", "FlowSchema") => uncommon::flow_schema,
             ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
                 uncommon::priority_level
             }
-            ("", "Event") => config::event,
+            ("", "Event") => event::old_form,
+            ("events.k8s.io", "Event") => event::new_form,
             ("apps", "Deployment") => workload::deployment,
             ("apps", "ReplicaSet") => workload::replica_set,
             ("apps", "StatefulSet") => workload::stateful_set,
             ("apps", "DaemonSet") => workload::daemon_set,
             ("", "ReplicationController") => workload::replication_controller,
-            ("batch", "Job") => workload::job,
-            ("batch", "CronJob") => workload::cron_job,
-            ("autoscaling", "HorizontalPodAutoscaler") => scaling::autoscaler,
+            ("batch", "Job") => job::job,
+            ("batch", "CronJob") => job::cron_job,
+            ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler,
             ("policy", "PodDisruptionBudget") => scaling::disruption_budget,
             ("scheduling.k8s.io", "PriorityClass") => scaling::priority_class,
             ("coordination.k8s.io", "Lease") => scaling::lease,

@@ -1,4 +1,4 @@
-//! Ingresses, their classes, and NetworkPolicies.
+//! Ingresses and their classes.
 
 use serde_json::Value;
 
@@ -125,78 +125,4 @@ pub(super) fn ingress_class(value: &Value, old: Option<&Value>, report: &mut Rep
             }
         }
     }
-}
-
-pub(super) fn network_policy(value: &Value, _: Option<&Value>, report: &mut Report) {
-    super::workload::selector(at(value, "/spec/podSelector"), "spec.podSelector", report);
-    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        for (index, rule) in list(value, &format!("/spec/{direction}")).iter().enumerate() {
-            let path = format!("spec.{direction}[{index}]");
-            for (index, port) in list(rule, "/ports").iter().enumerate() {
-                policy_port(port, &format!("{path}.ports[{index}]"), report);
-            }
-            for (index, peer) in list(rule, &format!("/{peers}")).iter().enumerate() {
-                policy_peer(peer, &format!("{path}.{peers}[{index}]"), report);
-            }
-        }
-    }
-    for (index, ty) in list(value, "/spec/policyTypes").iter().enumerate() {
-        if !matches!(ty.as_str(), Some("Ingress" | "Egress")) {
-            report.unsupported(&format!("spec.policyTypes[{index}]"), ty, &["Ingress", "Egress"]);
-        }
-    }
-}
-
-fn policy_port(port: &Value, path: &str, report: &mut Report) {
-    let protocol = text(port, "/protocol");
-    if !protocol.is_empty() {
-        report.one_of(&format!("{path}.protocol"), protocol, &["SCTP", "TCP", "UDP"]);
-    }
-    match at(port, "/port") {
-        Value::Number(number) => {
-            report.port(format!("{path}.port"), number.as_i64().unwrap_or_default());
-        }
-        Value::String(name) => {
-            for problem in name::port_name(name) {
-                report.invalid(format!("{path}.port"), name.as_str(), problem);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn policy_peer(peer: &Value, path: &str, report: &mut Report) {
-    let block = peer.get("ipBlock");
-    let mut selectors = 0;
-    for field in ["podSelector", "namespaceSelector"] {
-        if let Some(selector) = peer.get(field) {
-            selectors += 1;
-            super::workload::selector(selector, &format!("{path}.{field}"), report);
-        }
-    }
-    if let Some(block) = block {
-        let cidr = text(block, "/cidr");
-        let path = format!("{path}.ipBlock.cidr");
-        if cidr.is_empty() {
-            report.required(path, "");
-        } else if !is_cidr(cidr) {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            report.invalid(path, cidr, detail);
-        }
-    }
-    match (selectors, block) {
-        (0, None) => report.required(path, "must specify a peer"),
-        (1.., Some(_)) => report.forbidden(path, "may not specify both ipBlock and another peer"),
-        _ => {}
-    }
-}
-
-fn is_cidr(text: &str) -> bool {
-    let Some((address, length)) = text.split_once('/') else { return false };
-    let most = match address.parse::<std::net::IpAddr>() {
-        Ok(std::net::IpAddr::V4(_)) => 32,
-        Ok(std::net::IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    length.parse::<u8>().is_ok_and(|length| length <= most)
 }

@@ -30,6 +30,42 @@ const STANDARD: &[&str] = &[
     "services.loadbalancers",
 ];
 
+/// What quotas count one by one.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// One amount of a quota.
+pub(super) fn quota(name: &str, amount: &Value, path: &str, report: &mut Report) {
+    resource(name, path, report);
+    if !name.contains('/') && !is_of_quotas(name) {
+        report.invalid(path, name, "must be a standard resource for quota");
+    }
+    let shown = amount.as_str().unwrap_or_default();
+    let Ok(amount) = shown.parse::<Quantity>() else { return };
+    if amount.is_negative() {
+        report.invalid(path, shown, "must be greater than or equal to 0");
+    }
+    let counted = COUNTED.contains(&name) || is_extended(name);
+    if counted && amount.rounded_up() != amount {
+        report.invalid(path, shown, "must be an integer");
+    }
+}
+
+/// Whether quotas know the name, which has no domain.
+pub(super) fn is_of_quotas(name: &str) -> bool {
+    let huge = is_huge(name.strip_prefix("requests.").unwrap_or(name));
+    huge || (STANDARD.contains(&name) && name != "storage")
+}
+
 /// Requests stay within limits, and nothing is negative.
 pub(super) fn container(resources: &Value, path: &str, report: &mut Report) {
     requirements(resources, path, container_resource, report);
@@ -164,6 +200,13 @@ fn is_native(name: &str) -> bool {
     name.split_once('/').is_none_or(|(domain, _)| domain.ends_with("kubernetes.io"))
 }
 
+/// Whether the name is one that a device or an operator made up.
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && name::qualified(&format!("requests.{name}")).is_empty()
+}
+
 fn may_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge(name)
 }
@@ -183,7 +226,8 @@ fn resource(name: &str, path: &str, report: &mut Report) -> bool {
     well_formed
 }
 
-fn container_resource(name: &str, path: &str, report: &mut Report) {
+/// A name of what a container can ask for.
+pub(super) fn container_resource(name: &str, path: &str, report: &mut Report) {
     resource(name, path, report);
     if !name.contains('/') && !STANDARD[..3].contains(&name) && !is_huge(name) {
         report.invalid(path, name, "must be a standard resource for containers");

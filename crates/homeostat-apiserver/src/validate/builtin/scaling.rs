@@ -1,66 +1,21 @@
-//! Autoscalers, disruption budgets, priorities and leases: numbers that must fit each other.
+//! Disruption budgets, priorities and leases: numbers that must fit each other.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::report::{Report, at, list, text};
-
-/// The types of metrics, each with the field that describes it.
-const METRICS: &[(&str, &str)] = &[
-    ("ContainerResource", "containerResource"),
-    ("External", "external"),
-    ("Object", "object"),
-    ("Pods", "pods"),
-    ("Resource", "resource"),
-];
-
-pub(super) fn autoscaler(value: &Value, _: Option<&Value>, report: &mut Report) {
-    let (least, most) =
-        (at(value, "/spec/minReplicas").as_i64(), at(value, "/spec/maxReplicas").as_i64());
-    if let Some(least) = least.filter(|least| *least < 1) {
-        report.invalid("spec.minReplicas", least, "must be greater than or equal to 1");
-    }
-    let outside = |metric: &Value| matches!(text(metric, "/type"), "Object" | "External");
-    if least == Some(0) && !list(value, "/spec/metrics").iter().any(outside) {
-        let detail = "must specify at least one Object or External metric to support scaling to \
-                      zero replicas";
-        report.forbidden("spec.metrics", detail);
-    }
-    let most = most.unwrap_or_default();
-    if most == 0 {
-        report.required("spec.maxReplicas", "must be set and greater than 0");
-    } else if most < 0 {
-        report.invalid("spec.maxReplicas", most, "must be greater than or equal to 1");
-    }
-    if least.is_some_and(|least| most < least) {
-        report.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`");
-    }
-    for (index, metric) in list(value, "/spec/metrics").iter().enumerate() {
-        let ty = text(metric, "/type");
-        if let Some((_, field)) = METRICS.iter().find(|(name, _)| *name == ty)
-            && metric.get(*field).is_none()
-        {
-            let detail = "must populate information for the given metric source";
-            report.required(format!("spec.metrics[{index}].{field}"), detail);
-        }
-    }
-    let version = text(value, "/spec/scaleTargetRef/apiVersion");
-    let is_core = text(value, "/spec/scaleTargetRef/kind") == "ReplicationController";
-    if !version.contains('/') && !is_core {
-        let detail = "apiVersion must specify API group";
-        report.invalid("spec.scaleTargetRef.apiVersion", version, detail);
-    }
-    for field in ["kind", "name"] {
-        if text(value, &format!("/spec/scaleTargetRef/{field}")).is_empty() {
-            report.required(format!("spec.scaleTargetRef.{field}"), "");
-        }
-    }
-}
+use super::report::{Report, at, text};
 
 pub(super) fn disruption_budget(value: &Value, _: Option<&Value>, report: &mut Report) {
     let spec = at(value, "/spec");
     if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        report.invalid("spec", spec.clone(), detail);
+        // Shown under the names that kube-apiserver has for the fields itself.
+        let shown = json!({
+            "MinAvailable": at(spec, "/minAvailable"),
+            "Selector": at(spec, "/selector"),
+            "MaxUnavailable": at(spec, "/maxUnavailable"),
+            "UnhealthyPodEvictionPolicy": at(spec, "/unhealthyPodEvictionPolicy"),
+        });
+        report.invalid("spec", shown, detail);
     }
     for field in ["minAvailable", "maxUnavailable"] {
         count_or_percent(value, field, report);

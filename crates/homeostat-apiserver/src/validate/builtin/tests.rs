@@ -293,3 +293,83 @@ fn every_built_in_kind_can_be_defaulted_twice_with_one_result() {
         assert_eq!(once, twice, "{}", kind.kind);
     }
 }
+
+#[test]
+fn a_quota_limits_what_it_knows_in_whole_numbers_and_within_its_scopes() {
+    let quota = |hard: Value, scopes: Value| {
+        filled("ResourceQuota", json!({"spec": {"hard": hard, "scopes": scopes}}))
+    };
+    let good = quota(json!({"pods": "3", "cpu": "500m", "count/jobs.batch": "1"}), json!([]));
+    assert_eq!(errors("ResourceQuota", &good, None), Vec::<String>::new());
+    assert_eq!(
+        errors("ResourceQuota", &quota(json!({"storage": "1Gi", "pods": "500m"}), json!([])), None),
+        [
+            "spec.hard[storage]: Invalid value: \"storage\": must be a standard resource for quota",
+            "spec.hard[pods]: Invalid value: \"500m\": must be an integer",
+        ]
+    );
+    let best = quota(json!({"pods": "1"}), json!(["BestEffort"]));
+    let mixed = quota(json!({"pods": "1"}), json!(["BestEffort", "NotBestEffort"]));
+    let shown = "spec.scopes: Invalid value: [\"BestEffort\",\"NotBestEffort\"]";
+    assert_eq!(
+        errors("ResourceQuota", &mixed, Some(&best)),
+        [format!("{shown}: conflicting scopes"), format!("{shown}: field is immutable")]
+    );
+    assert_eq!(
+        errors("ResourceQuota", &quota(json!({"cpu": "1"}), json!(["BestEffort"])), None),
+        ["spec.scopes: Invalid value: [\"BestEffort\"]: unsupported scope applied to resource"]
+    );
+}
+
+#[test]
+fn a_network_policy_excludes_only_what_it_includes() {
+    let policy = |rule: Value| {
+        filled("NetworkPolicy", json!({"spec": {"podSelector": {}, "ingress": [rule]}}))
+    };
+    let block = |cidr: &str, except: &str| {
+        policy(json!({"from": [{"ipBlock": {"cidr": cidr, "except": [except]}}]}))
+    };
+    for (cidr, except, fits) in [
+        ("10.0.0.0/8", "10.1.0.0/16", true),
+        ("0.0.0.0/0", "10.0.0.0/8", true),
+        ("::/0", "fe80::/64", true),
+        ("10.0.0.0/8", "10.0.0.0/8", false),
+        ("10.0.0.0/8", "11.0.0.0/16", false),
+        ("::/0", "10.0.0.0/8", false),
+    ] {
+        let found = errors("NetworkPolicy", &block(cidr, except), None);
+        assert_eq!(found.is_empty(), fits, "{cidr} without {except}: {found:?}");
+    }
+    let ports = policy(json!({"ports": [{"port": 80, "endPort": 79}]}));
+    assert_eq!(
+        errors("NetworkPolicy", &ports, None),
+        [
+            "spec.ingress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`"
+        ]
+    );
+}
+
+#[test]
+fn a_job_counts_success_only_of_indexes_it_has() {
+    let job = |mode: &str, indexes: &str| {
+        filled(
+            "Job",
+            json!({"spec": {
+                "completionMode": mode, "completions": 5,
+                "successPolicy": {"rules": [{"succeededIndexes": indexes}]},
+                "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "i"}]}},
+            }}),
+        )
+    };
+    assert_eq!(errors("Job", &job("Indexed", "0,2-4"), None), Vec::<String>::new());
+    for (indexes, why) in [
+        ("5", "too large index: \"5\""),
+        ("2,2", "non-increasing order, previous: 2, current: 2"),
+        ("x", "cannot convert string to integer for index: \"x\""),
+    ] {
+        let found = errors("Job", &job("Indexed", indexes), None);
+        assert!(found.len() == 1 && found[0].ends_with(why), "{indexes}: {found:?}");
+    }
+    let found = errors("Job", &job("NonIndexed", "0"), None);
+    assert!(found[0].ends_with("requires indexed completion mode"), "{found:?}");
+}

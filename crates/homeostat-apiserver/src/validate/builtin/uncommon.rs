@@ -1,4 +1,4 @@
-//! Kinds that few people write by hand: limits of namespaces, runtimes, drivers on nodes,
+//! Kinds that few people write by hand: limits of namespaces, runtimes, drivers of volumes,
 //! attachments of volumes, and priorities of requests.
 
 use serde_json::Value;
@@ -45,6 +45,59 @@ pub(super) fn csi_node(value: &Value, _: Option<&Value>, report: &mut Report) {
             if text(driver, &format!("/{field}")).is_empty() {
                 report.required(format!("spec.drivers[{index}].{field}"), "");
             }
+        }
+    }
+}
+
+/// The shortest and the longest life of a token, in seconds.
+const LIFE_OF_TOKENS: [i64; 2] = [600, 1 << 32];
+
+pub(super) fn csi_driver(value: &Value, old: Option<&Value>, report: &mut Report) {
+    let policy = at(value, "/spec/fsGroupPolicy");
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
+    if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
+        report.unsupported("spec.fsGroupPolicy", policy, &policies);
+    }
+    let requests = list(value, "/spec/tokenRequests");
+    for (index, request) in requests.iter().enumerate() {
+        let path = format!("spec.tokenRequests[{index}]");
+        let audience = text(request, "/audience");
+        if requests[..index].iter().any(|other| text(other, "/audience") == audience) {
+            report.duplicate(format!("{path}.audience"), audience);
+            continue;
+        }
+        let Some(seconds) = at(request, "/expirationSeconds").as_i64() else { continue };
+        let path = format!("{path}.expirationSeconds");
+        if seconds < LIFE_OF_TOKENS[0] {
+            report.invalid(path, seconds, "may not specify a duration less than 10 minutes");
+        } else if seconds > LIFE_OF_TOKENS[1] {
+            report.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds");
+        }
+    }
+    for mode in list(value, "/spec/volumeLifecycleModes") {
+        if !matches!(mode.as_str(), Some("Persistent" | "Ephemeral")) {
+            report.unsupported("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
+        }
+    }
+    let period = at(value, "/spec/nodeAllocatableUpdatePeriodSeconds").as_i64();
+    if let Some(period) = period.filter(|period| *period < 10) {
+        let detail = "must be greater than or equal to 10 seconds";
+        report.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, detail);
+    }
+    let in_secrets = at(value, "/spec/serviceAccountTokenInSecrets");
+    if in_secrets.is_boolean() && requests.is_empty() {
+        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        report.invalid("spec.serviceAccountTokenInSecrets", in_secrets.clone(), detail);
+    }
+    let Some(old) = old else { return };
+    // The path of the first one is misspelt there.
+    for (field, path) in
+        [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+    {
+        let (now, before) =
+            (at(value, &format!("/spec/{field}")), at(old, &format!("/spec/{field}")));
+        if now != before {
+            report.invalid(format!("spec.{path}"), now.clone(), "field is immutable");
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Some of them nobody can do without, and they come back when they are removed (`restore`);
 //! kube-apiserver looks for them every few seconds. The others are made again at the next start.
 
+mod flow_control;
+
 use std::io::Read as _;
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +12,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::advertise::advertise;
+use crate::default;
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::update::Area;
@@ -30,7 +33,13 @@ const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
     ),
 ];
 
-const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+const NAMESPACE_OF_THE_SYSTEM: &str = "kube-system";
+
+const NAMESPACES: [&str; 4] =
+    ["default", NAMESPACE_OF_THE_SYSTEM, "kube-public", "kube-node-lease"];
+
+/// Objects that are committed as they are.
+type Ready = Vec<(Arc<Kind>, Value)>;
 
 /// Whether the object comes back when it is removed.
 pub(crate) fn is_kept(resource: &str, key: &Key) -> bool {
@@ -40,7 +49,7 @@ pub(crate) fn is_kept(resource: &str, key: &Key) -> bool {
         "services" | "endpoints" | "endpointslices.discovery.k8s.io" => {
             (key.namespace.as_str(), key.name.as_str()) == ("default", "kubernetes")
         }
-        _ => false,
+        _ => flow_control::is_one(resource, &key.name),
     }
 }
 
@@ -49,6 +58,7 @@ pub(crate) fn restore(registry: &Registry) {
     namespaces(registry);
     service_range(registry);
     api_service(registry);
+    install(registry, flow_control);
     if let Some(address) = registry.address() {
         advertise(registry, address);
     }
@@ -83,7 +93,8 @@ pub(crate) fn run(registry: &Registry) {
             }),
         );
     }
-    install_policy(registry);
+    install(registry, policy);
+    install(registry, flow_control);
     service_range(registry);
     api_service(registry);
     registry.writer().restore_addresses();
@@ -110,39 +121,64 @@ fn api_service(registry: &Registry) {
     );
 }
 
-/// Commits the roles and bindings as they are: more than a hundred objects that need no completing
-/// and no checking, at every start.
-fn install_policy(registry: &Registry) {
-    static OWNED: OnceLock<Vec<(Arc<Kind>, Value)>> = OnceLock::new();
+/// Commits what is missing as it is: more than a hundred objects that need no completing and no
+/// checking, at every start.
+fn install(registry: &Registry, objects: fn(&Writer<'_>) -> &'static Ready) {
     let writer = registry.writer();
     let now = writer.now();
-    for (kind, object) in OWNED.get_or_init(|| owned_policy(&writer)) {
+    for (kind, object) in objects(&writer) {
         let key = Key::new(metadata::namespace(object), metadata::name(object));
         let mut object = object.clone();
         metadata::set(&mut object, "uid", registry.env.uid().into());
         metadata::set(&mut object, "creationTimestamp", now.clone().into());
-        if let Some(owner) = object.pointer_mut("/metadata/managedFields/0") {
-            owner["time"] = now.clone().into();
+        for (list, field) in
+            [("/metadata/managedFields", "time"), ("/status/conditions", "lastTransitionTime")]
+        {
+            let entries = object.pointer_mut(list).and_then(Value::as_array_mut);
+            for entry in entries.into_iter().flatten() {
+                entry[field] = now.clone().into();
+            }
         }
         // What is there already stays as it is.
         let _ = writer.commit(kind, &key, Expect::Absent, object, false);
     }
 }
 
-/// The policy, with whom its fields belong to, which is the same at every start.
-fn owned_policy(writer: &Writer<'_>) -> Vec<(Arc<Kind>, Value)> {
-    const BYTES: &[u8] = include_bytes!("../data/rbac.json.gz");
-    let mut text = Vec::new();
-    // The bytes are generated and checked: they are always readable.
-    let _ = GzDecoder::new(BYTES).read_to_end(&mut text);
-    let objects: Vec<Value> = serde_json::from_slice(&text).unwrap_or_default();
+/// The roles and bindings.
+fn policy(writer: &Writer<'_>) -> &'static Ready {
+    const BYTES: &[u8] = include_bytes!("../../data/rbac.json.gz");
+    static READY: OnceLock<Ready> = OnceLock::new();
+    READY.get_or_init(|| {
+        let mut text = Vec::new();
+        // The bytes are generated and checked: they are always readable.
+        let _ = GzDecoder::new(BYTES).read_to_end(&mut text);
+        owned(writer, serde_json::from_slice(&text).unwrap_or_default(), "kube-apiserver")
+    })
+}
+
+/// The levels of priority and their schemas.
+fn flow_control(writer: &Writer<'_>) -> &'static Ready {
+    static READY: OnceLock<Ready> = OnceLock::new();
+    READY.get_or_init(|| {
+        let mut ready = owned(writer, flow_control::objects(), flow_control::PRODUCER);
+        for (kind, object) in &mut ready {
+            flow_control::mark_found(object);
+            default::builtin(kind, object);
+        }
+        ready
+    })
+}
+
+/// The objects with their kinds, and with whom their fields belong to, which is the same at every
+/// start.
+fn owned(writer: &Writer<'_>, objects: Vec<Value>, manager: &str) -> Ready {
     let with_kind = objects.into_iter().filter_map(|mut object| {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let mut kinds = crate::kinds::builtin().iter();
         let kind = kinds
             .find(|kind| kind.kind == text("kind") && kind.api_version() == text("apiVersion"))?
             .clone();
-        rules::track(writer, &kind, None, &mut object, "kube-apiserver", Area::Main).ok()?;
+        rules::track(writer, &kind, None, &mut object, manager, Area::Main).ok()?;
         Some((kind, object))
     });
     with_kind.collect()

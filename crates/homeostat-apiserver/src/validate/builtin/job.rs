@@ -1,0 +1,230 @@
+//! Jobs and CronJobs: how many Pods succeed, how many may fail, and what may change later.
+
+use serde_json::Value;
+
+use super::report::{Report, at, text};
+use super::{job_policy, pod, status};
+use crate::field::{FieldError, Reason};
+use crate::validate::name;
+
+/// The most of Pods at a time, and of failures, in a Job whose Pods have indexes.
+const MOST_INDEXES: i64 = 100_000;
+/// The same for Jobs of more indexes than that.
+const MOST_OF_MANY: i64 = 10_000;
+const LONGEST_MANAGER: usize = 63;
+
+pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
+    job_spec(at(value, "/spec"), "spec", report);
+    indexed_names(value, report);
+    for pointer in [
+        "/spec/selector",
+        "/spec/completionMode",
+        "/spec/podFailurePolicy",
+        "/spec/backoffLimitPerIndex",
+        "/spec/managedBy",
+    ] {
+        report.immutable(value, old, pointer);
+    }
+    job_policy::success_stays(value, old, report);
+    let suspended = |job: &Value| at(job, "/spec/suspend") == &Value::Bool(true);
+    let started = |job: &Value| at(job, "/status/startTime").is_string();
+    match old.filter(|old| suspended(old) && !started(old)) {
+        Some(old) => {
+            let template = "/spec/template";
+            if scheduled_anyhow(at(value, template)) != scheduled_anyhow(at(old, template)) {
+                let spec = at(value, "/spec/template/spec").clone();
+                report.invalid("spec.template.spec", spec, "field is immutable");
+            }
+        }
+        None => report.immutable(value, old, "/spec/template"),
+    }
+    if text(value, "/spec/completionMode") != "Indexed" {
+        report.immutable(value, old, "/spec/completions");
+    } else if old.is_some_and(|old| at(old, "/spec/completions") != at(value, "/spec/completions"))
+        && let Some(completions) = at(value, "/spec/completions").as_i64()
+        && at(value, "/spec/parallelism").as_i64() != Some(completions)
+    {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        report.invalid("spec.completions", completions, detail);
+    }
+    status::not_negative(value, &["active", "succeeded", "failed", "ready", "terminating"], report);
+}
+
+/// The Pods of an indexed Job have its name and their number as their host name.
+fn indexed_names(job: &Value, report: &mut Report) {
+    let completions = at(job, "/spec/completions").as_i64().unwrap_or(0);
+    if text(job, "/spec/completionMode") != "Indexed" || completions < 1 {
+        return;
+    }
+    let name = text(job, "/metadata/name");
+    let longest = format!("{name}-{}", completions - 1);
+    if !name::dns_label(&longest).is_empty() {
+        let why = format!("will not able to create pod with invalid DNS label: {longest}");
+        report.invalid("metadata.name", name, why);
+    }
+}
+
+/// The template without what says where its Pods may run, which a suspended Job may change.
+fn scheduled_anyhow(template: &Value) -> Value {
+    let mut template = template.clone();
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !matches!(name.as_str(), "labels" | "annotations"));
+    }
+    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        let free = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
+        spec.retain(|name, _| !free.contains(&name.as_str()));
+    }
+    template
+}
+
+fn job_spec(spec: &Value, path: &str, report: &mut Report) {
+    for field in [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ] {
+        if let Some(number) = spec.get(field).and_then(Value::as_i64).filter(|number| *number < 0) {
+            report.invalid(format!("{path}.{field}"), number, "must be greater than or equal to 0");
+        }
+    }
+    if spec.get("maxFailedIndexes").is_some() && spec.get("backoffLimitPerIndex").is_none() {
+        let path = format!("{path}.backoffLimitPerIndex");
+        report.required(path, "when maxFailedIndexes is specified");
+    }
+    if let Some(manager) = spec.get("managedBy").and_then(Value::as_str) {
+        managed_by(manager, &format!("{path}.managedBy"), report);
+    }
+    let mode = at(spec, "/completionMode");
+    if !matches!(mode.as_str(), None | Some("NonIndexed" | "Indexed")) {
+        let path = format!("{path}.completionMode");
+        report.unsupported(&path, mode, &["NonIndexed", "Indexed"]);
+    }
+    match mode.as_str() {
+        Some("Indexed") => indexed(spec, path, report),
+        None | Some("NonIndexed") => {
+            for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+                if let Some(number) = spec.get(field).and_then(Value::as_i64) {
+                    let detail = "requires indexed completion mode";
+                    report.invalid(format!("{path}.{field}"), number, detail);
+                }
+            }
+        }
+        Some(_) => {}
+    }
+    job_policy::failure(spec, path, report);
+    job_policy::success(spec, path, report);
+    job_policy::replacement(spec, path, report);
+    pod::template(at(spec, "/template"), &format!("{path}.template"), &[], report);
+    let (policy, path) =
+        (text(spec, "/template/spec/restartPolicy"), format!("{path}.template.spec.restartPolicy"));
+    if policy == "Always" {
+        report.required(path, "valid values: \"OnFailure\", \"Never\"");
+    } else if policy == "OnFailure" && spec.get("podFailurePolicy").is_some() {
+        let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+        report.invalid(path, policy, detail);
+    }
+}
+
+/// The name of the controller that is in charge.
+fn managed_by(manager: &str, path: &str, report: &mut Report) {
+    match manager.split_once('/') {
+        _ if manager.is_empty() => report.required(path, ""),
+        None | Some(("", _) | (_, "")) => {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            report.invalid(path, manager, detail);
+        }
+        Some((domain, _)) => {
+            for problem in name::dns_subdomain(domain) {
+                report.invalid(path, domain, problem);
+            }
+        }
+    }
+    if manager.len() > LONGEST_MANAGER {
+        report.errors.push(FieldError {
+            path: path.to_owned(),
+            reason: Reason::TooLong,
+            value: None,
+            detail: format!("may not be more than {LONGEST_MANAGER} bytes"),
+        });
+    }
+}
+
+/// A Job whose Pods have indexes: not too many at once, and not too many failures to remember.
+fn indexed(spec: &Value, path: &str, report: &mut Report) {
+    let number = |field: &str| spec.get(field).and_then(Value::as_i64);
+    let (completions, parallelism, failed) =
+        (number("completions"), number("parallelism"), number("maxFailedIndexes"));
+    let at_once = format!("{path}.parallelism");
+    let failures = format!("{path}.maxFailedIndexes");
+    if completions.is_none() {
+        report.required(format!("{path}.completions"), "when completion mode is Indexed");
+    }
+    if let Some(parallelism) = parallelism.filter(|number| *number > MOST_INDEXES) {
+        let detail =
+            format!("must be less than or equal to {MOST_INDEXES} when completion mode is Indexed");
+        report.invalid(at_once.as_str(), parallelism, detail);
+    }
+    if let (Some(completions), Some(failed)) = (completions, failed)
+        && failed > completions
+    {
+        let detail = "must be less than or equal to completions";
+        report.invalid(failures.as_str(), failed, detail);
+    }
+    if let Some(failed) = failed.filter(|number| *number > MOST_INDEXES) {
+        let detail = format!("must be less than or equal to {MOST_INDEXES}");
+        report.invalid(failures.as_str(), failed, detail);
+    }
+    let many = completions.is_some_and(|number| number > MOST_INDEXES);
+    if !many || number("backoffLimitPerIndex").is_none() {
+        return;
+    }
+    if failed.is_none() {
+        let detail = format!("must be specified when completions is above {MOST_INDEXES}");
+        report.required(failures.as_str(), &detail);
+    }
+    for (path, given) in [(at_once, parallelism), (failures, failed)] {
+        if let Some(given) = given.filter(|number| *number > MOST_OF_MANY) {
+            let detail = format!(
+                "must be less than or equal to {MOST_OF_MANY} when completions are above \
+                 {MOST_INDEXES} and used with backoff limit per index"
+            );
+            report.invalid(path, given, detail);
+        }
+    }
+}
+
+pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) {
+    job_spec(at(value, "/spec/jobTemplate/spec"), "spec.jobTemplate.spec", report);
+    let schedule = text(value, "/spec/schedule");
+    if schedule.is_empty() {
+        report.required("spec.schedule", "");
+    } else if !schedule.starts_with('@') && schedule.split_whitespace().count() != 5 {
+        let found = schedule.split_whitespace().count();
+        let detail = format!("expected exactly 5 fields, found {found}: [{schedule}]");
+        report.invalid("spec.schedule", schedule, detail);
+    }
+    if let Some(zone) = value.pointer("/spec/timeZone").and_then(Value::as_str) {
+        if zone.is_empty() {
+            report.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string");
+        } else if jiff::tz::TimeZone::get(zone).is_err() {
+            report.invalid("spec.timeZone", zone, format!("unknown time zone {zone}"));
+        }
+    }
+    let policy = text(value, "/spec/concurrencyPolicy");
+    report.one_of("spec.concurrencyPolicy", policy, &["Allow", "Forbid", "Replace"]);
+    for pointer in [
+        "/spec/startingDeadlineSeconds",
+        "/spec/successfulJobsHistoryLimit",
+        "/spec/failedJobsHistoryLimit",
+    ] {
+        report.not_negative(value, pointer);
+    }
+    if old.is_none() && text(value, "/metadata/name").len() > 52 {
+        let detail = "must be no more than 52 characters";
+        report.invalid("metadata.name", text(value, "/metadata/name"), detail);
+    }
+}

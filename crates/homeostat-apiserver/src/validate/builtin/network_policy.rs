@@ -1,0 +1,174 @@
+//! NetworkPolicies: who may talk to whom, by labels or by addresses, through which ports.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::report::{Report, at, list, text};
+use super::workload::selector;
+use crate::validate::name;
+
+/// The rules of a policy, each with the field that names the other side.
+const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
+
+pub(super) fn network_policy(value: &Value, old: Option<&Value>, report: &mut Report) {
+    selector(at(value, "/spec/podSelector"), "spec.podSelector", report);
+    // What was written before the rules were may stay.
+    let known = old.map(blocks).unwrap_or_default();
+    for (direction, peers) in DIRECTIONS {
+        for (index, rule) in list(value, &format!("/spec/{direction}")).iter().enumerate() {
+            let path = format!("spec.{direction}[{index}]");
+            for (index, given) in list(rule, "/ports").iter().enumerate() {
+                port(given, &format!("{path}.ports[{index}]"), report);
+            }
+            for (index, given) in list(rule, &format!("/{peers}")).iter().enumerate() {
+                peer(given, &format!("{path}.{peers}[{index}]"), &known, report);
+            }
+        }
+    }
+    let types = list(value, "/spec/policyTypes");
+    if types.len() > 2 {
+        let detail = "may not specify more than two policyTypes";
+        report.invalid("spec.policyTypes", types.to_vec(), detail);
+        return;
+    }
+    for (index, ty) in types.iter().enumerate() {
+        if !matches!(ty.as_str(), Some("Ingress" | "Egress")) {
+            report.unsupported(&format!("spec.policyTypes[{index}]"), ty, &["Ingress", "Egress"]);
+        }
+    }
+}
+
+/// All ranges of addresses in the policy.
+fn blocks(policy: &Value) -> Vec<&str> {
+    let rules = DIRECTIONS.iter().flat_map(|(direction, peers)| {
+        let rules = list(policy, &format!("/spec/{direction}"));
+        rules.iter().flat_map(move |rule| list(rule, &format!("/{peers}")))
+    });
+    rules
+        .flat_map(|peer| {
+            let except = list(peer, "/ipBlock/except").iter().filter_map(Value::as_str);
+            except.chain([text(peer, "/ipBlock/cidr")])
+        })
+        .collect()
+}
+
+fn port(port: &Value, path: &str, report: &mut Report) {
+    let protocol = text(port, "/protocol");
+    if !protocol.is_empty() {
+        report.one_of(&format!("{path}.protocol"), protocol, &["TCP", "UDP", "SCTP"]);
+    }
+    let end = at(port, "/endPort").as_i64();
+    let end_path = format!("{path}.endPort");
+    match at(port, "/port") {
+        Value::Number(number) => {
+            let first = number.as_i64().unwrap_or_default();
+            report.port(format!("{path}.port"), first);
+            if let Some(end) = end {
+                if end < first {
+                    // The number that is shown is the first one there, too.
+                    let detail = "must be greater than or equal to `port`";
+                    report.invalid(end_path.as_str(), first, detail);
+                }
+                report.port(end_path, end);
+            }
+        }
+        Value::String(name) => {
+            if let Some(end) = end {
+                let detail = "may not be specified when `port` is non-numeric";
+                report.invalid(end_path, end, detail);
+            }
+            for problem in name::port_name(name) {
+                report.invalid(format!("{path}.port"), name.as_str(), problem);
+            }
+        }
+        _ => {
+            if let Some(end) = end {
+                let detail = "may not be specified when `port` is not specified";
+                report.invalid(end_path, end, detail);
+            }
+        }
+    }
+}
+
+fn peer(peer: &Value, path: &str, known: &[&str], report: &mut Report) {
+    let mut selectors = 0;
+    for field in ["podSelector", "namespaceSelector"] {
+        if let Some(given) = peer.get(field) {
+            selectors += 1;
+            selector(given, &format!("{path}.{field}"), report);
+        }
+    }
+    let block = peer.get("ipBlock");
+    if let Some(given) = block {
+        addresses(given, &format!("{path}.ipBlock"), known, report);
+    }
+    match (selectors, block) {
+        (0, None) => report.required(path, "must specify a peer"),
+        (1.., Some(_)) => report.forbidden(path, "may not specify both ipBlock and another peer"),
+        _ => {}
+    }
+}
+
+fn addresses(block: &Value, path: &str, known: &[&str], report: &mut Report) {
+    let cidr = text(block, "/cidr");
+    if cidr.is_empty() {
+        report.required(format!("{path}.cidr"), "");
+        return;
+    }
+    let Some(whole) = range(cidr, &format!("{path}.cidr"), known, report) else { return };
+    for (index, except) in list(block, "/except").iter().enumerate() {
+        let (except, path) =
+            (except.as_str().unwrap_or_default(), format!("{path}.except[{index}]"));
+        let Some(part) = range(except, &path, known, report) else { continue };
+        if !whole.holds(part) {
+            report.invalid(path, except, "must be a strict subset of `cidr`");
+        }
+    }
+}
+
+/// Reads a range, and says what is wrong with it.
+fn range(text: &str, path: &str, known: &[&str], report: &mut Report) -> Option<Range> {
+    let found = Range::read(text);
+    if found.is_none() && !known.contains(&text) {
+        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        report.invalid(path, text, detail);
+    }
+    found
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy)]
+struct Range {
+    address: IpAddr,
+    length: u32,
+}
+
+impl Range {
+    fn read(text: &str) -> Option<Self> {
+        let (address, length) = text.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        let length = length.parse().ok()?;
+        (length <= width(address)).then_some(Self { address, length })
+    }
+
+    /// Whether all of `part` is in here, and not all of this in `part`.
+    fn holds(self, part: Self) -> bool {
+        let width = width(self.address);
+        let begin = |address: IpAddr| {
+            match address {
+                IpAddr::V4(address) => u128::from(address.to_bits()),
+                IpAddr::V6(address) => address.to_bits(),
+            }
+            .checked_shr(width - self.length)
+            .unwrap_or(0)
+        };
+        width == self::width(part.address)
+            && begin(self.address) == begin(part.address)
+            && self.length < part.length
+    }
+}
+
+fn width(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
