@@ -28,6 +28,9 @@ const SHOWN_FIELDS: usize = 4;
 /// One reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// Its number among the reconciles of its controller: the `id` of its tracing span. Not part of
+    /// the text.
+    pub id: u64,
     /// When it began.
     pub time: Timestamp,
     /// How long it took; not part of the text.
@@ -278,6 +281,7 @@ mod tests {
 
     fn record(name: &str) -> Record {
         Record {
+            id: 1,
             time: Timestamp::UNIX_EPOCH,
             took: Duration::ZERO,
             controller: Arc::from("at"),

@@ -58,22 +58,23 @@ impl<K: AnyObject> Worker<K> {
     /// Works until the queue is shut down.
     pub(super) async fn run(&self) {
         while let Some(item) = self.queue.get().await {
+            let id = self.shared.next_id();
             let span = tracing::info_span!(
                 "reconcile",
                 controller = %self.shared.name,
                 object = %item.key,
-                id = self.shared.next_id(),
+                id,
                 trigger = %item.triggers,
             );
             let began = self.shared.env.instant();
-            self.process(&item).instrument(span).await;
+            self.process(&item, id).instrument(span).await;
             let worked = self.shared.env.instant().saturating_duration_since(began);
             self.metrics.queue.worked(&self.shared.name, item.waited, worked);
             self.queue.done(&item.key);
         }
     }
 
-    async fn process(&self, item: &Item<Key>) {
+    async fn process(&self, item: &Item<Key>, id: u64) {
         let (time, began) = (self.shared.env.now(), self.shared.env.instant());
         let _busy = self.metrics.busy(&self.shared.name);
         let (key, kind) = (&item.key, &self.shared.kind);
@@ -112,6 +113,7 @@ impl<K: AnyObject> Worker<K> {
         let took = self.shared.env.instant().saturating_duration_since(began);
         self.metrics.ended(&self.shared.name, &conclusion.ending, took);
         self.journal.write(Record {
+            id,
             time,
             took,
             controller: self.shared.name.clone(),

@@ -85,9 +85,10 @@ fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
             cluster.create(&config(name, "1")).await;
         }
         let running = cluster.start(Controller::new(speak).named("speaker")).await;
-        cluster.runs(&running.journal(), 2).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
         cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
-        cluster.runs(&running.journal(), 3).await;
+        cluster.runs(&journal, 3).await;
         running.stop().await.unwrap();
 
         let captured = capture.0.lock().unwrap();
@@ -102,6 +103,7 @@ fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
         let field = |index: usize, name: &str| reconciles[index][name].as_str();
         assert_eq!((field(0, "controller"), field(0, "object")), ("speaker", a.as_str()));
         assert_eq!((field(0, "id"), field(2, "id")), ("1", "3"));
+        assert_eq!(journal.records()[2].id, 3, "the journal speaks of the same reconcile");
         assert_eq!((field(1, "trigger"), field(2, "object")), ("initial", a.as_str()));
         assert_eq!(field(2, "trigger"), format!("ConfigMap {a} updated"));
         // Both ran at once; each line is in the span of its own.
