@@ -7,6 +7,7 @@
 pub mod admission;
 mod advertise;
 pub mod apply;
+mod aside;
 pub mod auth;
 mod bootstrap;
 pub mod custom;

@@ -80,12 +80,23 @@ pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Va
             delegate(name, None, given).map_err(|_| unconverted(name))
         }
         ("quantity", [_]) => delegate(name, None, given).map_err(|_| NO_QUANTITY.to_owned()),
+        ("slice", [Value::List(items), Value::Int(from), Value::Int(to)])
+            if part(items, *from, *to).is_some() =>
+        {
+            Ok(part(items, *from, *to)
+                .map_or(Value::Null, |part| Value::List(part.to_vec().into())))
+        }
         ("@sortByAssociatedKeys", [Value::List(items), Value::List(keys)]) => sorted(items, keys),
         _ => {
             let target = (member && !given.is_empty()).then(|| given.remove(0));
             delegate(name, target, given)
         }
     }
+}
+
+/// The items between two places, if both are in the list.
+fn part(items: &[Value], from: i64, to: i64) -> Option<&[Value]> {
+    items.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
 }
 
 /// What is said of a text that is not what it should be.

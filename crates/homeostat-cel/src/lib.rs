@@ -17,6 +17,7 @@ mod expand;
 mod functions;
 mod lists;
 mod literals;
+mod memory;
 mod operators;
 mod policy;
 mod price;

@@ -102,7 +102,12 @@ impl Program {
 
     /// Runs it, until it has a value or has cost too much.
     pub fn run(&self, scope: &dyn Scope) -> Run {
-        let mut machine = Machine::new(self, scope, CALL_LIMIT);
+        self.run_within(scope, CALL_LIMIT)
+    }
+
+    /// The same, with less that it may cost: [`Fault::Exceeded`] says only that it is not enough.
+    pub fn run_within(&self, scope: &dyn Scope, limit: u64) -> Run {
+        let mut machine = Machine::new(self, scope, limit.min(CALL_LIMIT));
         let result = machine.eval(&self.root);
         Run { result, cost: machine.cost }
     }

@@ -3,6 +3,8 @@
 //! Costs are those of cel-go's tracker, oddities included: a field costs as much as a variable, a
 //! branch of `?:` that is only a name is free, and arguments that failed are paid for.
 
+use std::sync::Arc;
+
 use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators as named;
 use kube_cel::cel::common::ast::{
@@ -11,6 +13,7 @@ use kube_cel::cel::common::ast::{
 
 use super::expand::RESULT;
 use super::lists::Known;
+use super::memory::{Entries, Memory};
 use super::operators::{self, NO_OVERLOAD};
 use super::price::{LIST, MAP, STRUCT};
 use super::program::{Fault, Program, Scope};
@@ -30,6 +33,7 @@ pub(super) struct Machine<'a> {
     /// Variables of comprehensions, the innermost last. Mistakes are gathered like values.
     locals: Vec<(&'a str, Result<Value, String>)>,
     lists: Known<'a>,
+    memory: Memory,
     pub(super) cost: u64,
     limit: u64,
 }
@@ -37,7 +41,15 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub(super) fn new(program: &'a Program, scope: &'a dyn Scope, limit: u64) -> Self {
         let lists = Known::new(scope.lists());
-        Self { program, scope, locals: Vec::new(), lists, cost: 0, limit }
+        Self {
+            program,
+            scope,
+            locals: Vec::new(),
+            lists,
+            memory: Memory::default(),
+            cost: 0,
+            limit,
+        }
     }
 
     fn charge(&mut self, cost: u64) -> Result<(), Fault> {
@@ -316,13 +328,19 @@ impl<'a> Machine<'a> {
         let why = given.iter().find_map(|value| value.as_ref().err().cloned());
         let mut known: Vec<Value> =
             given.into_iter().map(|value| value.unwrap_or(Value::Null)).collect();
+        let sizes: Vec<u64> = known.iter().map(|value| self.memory.size(value)).collect();
         if let Some(why) = why {
-            self.charge(spent::of(name, overload, &known, None))?;
+            self.charge(spent::of(name, overload, &known, &sizes, None))?;
             return failed(why);
+        }
+        // What costs too much is not carried out first: it may take as long as it costs.
+        let least = spent::of(name, overload, &known, &sizes, None);
+        if self.cost.saturating_add(least) > self.limit {
+            return self.charge(least).map(|()| Value::Null);
         }
         // Only a join is paid by what it makes; what is added to must have one owner.
         let is_gathering = name == named::ADD;
-        let price = is_gathering.then(|| spent::of(name, overload, &known, None));
+        let price = is_gathering.then_some(least);
         let kept = if is_gathering { Vec::new() } else { known.clone() };
         let given = std::mem::take(&mut known);
         let can_ask = is_member || matches!(name, named::EQUALS | named::NOT_EQUALS);
@@ -331,12 +349,15 @@ impl<'a> Machine<'a> {
             result
         } else if let Some(result) = self.lists.apply(name, &given) {
             Ok(result)
+        } else if let ("size", [Value::String(_)], [size]) = (name, &given[..], &sizes[..]) {
+            i64::try_from(*size).map(Value::Int).map_err(|error| error.to_string())
         } else if operators::is_operator(name) {
             operators::apply(name, given)
         } else {
             functions::call(name, is_member, given)
         };
-        let price = price.unwrap_or_else(|| spent::of(name, overload, &kept, result.as_ref().ok()));
+        let price =
+            price.unwrap_or_else(|| spent::of(name, overload, &kept, &sizes, result.as_ref().ok()));
         self.charge(price)?;
         result.map_err(Fault::Failed)
     }
@@ -368,29 +389,27 @@ impl<'a> Machine<'a> {
 
     fn comprehension(&mut self, walk: &'a ComprehensionExpr) -> Outcome {
         let range = self.eval(&walk.iter_range)?;
-        let is_list = matches!(range, Value::List(_));
-        let steps: Vec<(Value, Value)> = match range {
-            Value::List(items) => {
-                let numbered = items.iter().zip(0..);
-                numbered.map(|(item, at)| (Value::Int(at), item.clone())).collect()
-            }
-            Value::Map(map) => {
-                let entries = values::in_order(&map).into_iter();
-                entries.map(|(key, value)| (key.into(), value)).collect()
-            }
+        let range = match range {
+            Value::List(items) => Range::Items(items),
+            Value::Map(map) => Range::Entries(self.memory.in_order(&map)),
             _ => return failed(NO_OVERLOAD),
         };
         let depth = self.locals.len();
         let start = self.eval(&walk.accu_init);
         let start = gathered(start)?;
         self.locals.push((&walk.accu_var, start));
-        for (key, value) in steps {
+        // One step at a time: most walks end early.
+        for at in 0.. {
+            let Some((key, value)) = range.step(at) else { break };
             match &walk.iter_var2 {
                 Some(second) => {
                     self.locals.push((&walk.iter_var, Ok(key)));
                     self.locals.push((second, Ok(value)));
                 }
-                None => self.locals.push((&walk.iter_var, Ok(if is_list { value } else { key }))),
+                None => {
+                    let only = if matches!(range, Range::Items(_)) { value } else { key };
+                    self.locals.push((&walk.iter_var, Ok(only)));
+                }
             }
             if gathered(self.eval(&walk.loop_cond))? == Ok(Value::Bool(false)) {
                 self.locals.truncate(depth + 1);
@@ -403,6 +422,26 @@ impl<'a> Machine<'a> {
         let result = self.eval(&walk.result);
         self.locals.truncate(depth);
         result
+    }
+}
+
+/// What a comprehension goes through.
+enum Range {
+    Items(Arc<Vec<Value>>),
+    Entries(Entries),
+}
+
+impl Range {
+    /// The key and the value of a step; items have their place for a key.
+    fn step(&self, at: usize) -> Option<(Value, Value)> {
+        match self {
+            Self::Items(items) => {
+                Some((Value::Int(i64::try_from(at).ok()?), items.get(at)?.clone()))
+            }
+            Self::Entries(entries) => {
+                entries.get(at).map(|(key, value)| (key.clone().into(), value.clone()))
+            }
+        }
     }
 }
 

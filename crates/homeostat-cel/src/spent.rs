@@ -18,13 +18,18 @@ const FORMATS: &[(&str, u64)] = &[
     ("date", 71),
 ];
 
-/// The cost of a call, without that of its arguments. Where it is not known before which
-/// `overload` is meant, there is none.
-pub(super) fn of(name: &str, overload: &str, given: &[Value], result: Option<&Value>) -> u64 {
-    let sizes: Vec<u64> = given.iter().map(size).collect();
-    of_list(overload, given, &sizes, result)
-        .or_else(|| of_library(name, overload, given, &sizes, result))
-        .unwrap_or_else(|| of_standard(overload, &sizes))
+/// The cost of a call on values of these `sizes`, without that of its arguments. Where it is not
+/// known before which `overload` is meant, there is none.
+pub(super) fn of(
+    name: &str,
+    overload: &str,
+    given: &[Value],
+    sizes: &[u64],
+    result: Option<&Value>,
+) -> u64 {
+    of_list(overload, given, sizes, result)
+        .or_else(|| of_library(name, overload, given, sizes, result))
+        .unwrap_or_else(|| of_standard(overload, sizes))
 }
 
 #[expect(

@@ -3,7 +3,7 @@
 use kube_cel::cel::Value;
 use serde_json::{Value as Json, json};
 
-use super::program::{Program, Scope};
+use super::program::{Fault, Program, Scope};
 use super::{Decl, Lists, Type, typed, untyped, values};
 
 struct Given {
@@ -93,4 +93,14 @@ fn expressions_give_and_cost_what_they_do_in_kubernetes() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// It would take hours.
+#[test]
+fn what_is_sure_to_cost_too_much_is_not_carried_out() {
+    let given = Given { own: Value::Null, any: Value::Null };
+    let program = Program::compile("lists.range(900000).distinct().size() > 0", &[]).unwrap();
+    let run = program.run(&given);
+    assert_eq!(run.result, Err(Fault::Exceeded));
+    assert!(run.cost > 900_000 * 900_000, "{}", run.cost);
 }

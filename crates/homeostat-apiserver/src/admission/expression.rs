@@ -8,6 +8,7 @@ use homeostat_cel::Value as Cel;
 use serde_json::Value;
 
 use super::access::Access;
+use crate::aside;
 use homeostat_cel::{self as cel, Program, Type};
 
 /// What the expressions of one policy may cost together for one request.
@@ -50,7 +51,7 @@ impl Expression {
             Ok(program) => program,
             Err(why) => return Ok(Err(format!("compilation error: {why}"))),
         };
-        let run = program.run(scope);
+        let run = aside::run(program, scope);
         let cost = run.cost.saturating_add(scope.cost.take());
         *left = left.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
         Ok(run
@@ -143,7 +144,7 @@ impl cel::Scope for Scope<'_> {
         let value = match &expression.program {
             Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
             Ok(program) => {
-                let run = program.run(self);
+                let run = aside::run(program, self);
                 self.cost.set(self.cost.get().saturating_add(run.cost));
                 run.result.map_err(|fault| {
                     format!("composited variable {name:?} fails to evaluate: {fault}")

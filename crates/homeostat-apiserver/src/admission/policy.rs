@@ -10,6 +10,7 @@ use super::Review;
 use super::configuration::{Policy, Validation};
 use super::expression::{BUDGET, Given, conditions_hold};
 use super::matching::{is_exempt, is_question, matched_resources, selects};
+use crate::aside;
 use crate::kinds::Kind;
 use crate::registry::metadata;
 use crate::status::Status;
@@ -70,7 +71,8 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                 Err(_) => continue,
             };
             for params in params {
-                let judgement = evaluate(review, policy, &kind, &params)?;
+                let judgement =
+                    aside::judge(&review.object, || evaluate(review, policy, &kind, &params))?;
                 for denial in judgement.denials {
                     for action in actions(binding) {
                         match action {

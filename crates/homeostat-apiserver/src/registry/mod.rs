@@ -42,6 +42,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission::{Configuration, Inquiry};
+use crate::aside;
 use crate::auth::{Rbac, Tokens};
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
@@ -230,13 +231,13 @@ impl Registry {
 
     /// Waits for the pen.
     pub(crate) fn writer(&self) -> Writer<'_> {
-        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let pen = aside::lock(&self.pen);
         Writer { registry: self, time: self.env.now(), inquiry: None, _pen: pen }
     }
 
     /// Waits for the pen, for a write that was perhaps begun before.
     pub(crate) fn writer_at<'a>(&'a self, inquiry: &'a Inquiry) -> Writer<'a> {
-        let pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+        let pen = aside::lock(&self.pen);
         let time = inquiry.time(|| self.env.now());
         Writer { registry: self, time, inquiry: Some(inquiry), _pen: pen }
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::join;
 use super::schema::{NOWHERE, old_item};
+use crate::aside;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::schema::{ListType, NodeId, Rule, Schema, Type};
@@ -137,7 +138,7 @@ pub fn rules(
     };
     let mut check = Check { rules: &custom.rules, left: BUDGET, errors: Vec::new(), forgiven };
     // Why it ended early is among the errors.
-    let _ = check.node(kind.schema.root(), value, old, "", false);
+    let _ = aside::judge(value, || check.node(kind.schema.root(), value, old, "", false));
     check.errors
 }
 
@@ -236,7 +237,7 @@ impl Check<'_> {
             if compiled.uses_old() && old.is_none() && !is_optional {
                 continue;
             }
-            let run = program.run(if is_optional { &optional } else { &plain });
+            let run = aside::run(program, if is_optional { &optional } else { &plain });
             if !self.pay(run.cost) {
                 self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
                 return Err(Spent);
@@ -292,7 +293,7 @@ impl Check<'_> {
             Some(message) => message.trim().to_owned(),
         };
         let Some(program) = &compiled.message else { return Ok(otherwise) };
-        let run = program.run(selves);
+        let run = aside::run(program, selves);
         if !self.pay(run.cost) {
             return Err(
                 "messageExpression evaluation failed due to running out of cost budget, no \
