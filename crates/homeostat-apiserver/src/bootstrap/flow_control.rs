@@ -110,14 +110,28 @@ pub(super) fn is_one(resource: &str, name: &str) -> bool {
     }
 }
 
+/// What an object of the name must say, if that is not for users to choose.
+pub(crate) fn fixed(kind: &str, name: &str) -> Option<Value> {
+    match (kind, name) {
+        ("FlowSchema", EXEMPT | "catch-all") => {
+            SCHEMAS.iter().find(|schema| schema.0 == name).map(flow)
+        }
+        ("PriorityLevelConfiguration", EXEMPT) => Some(exempt()),
+        ("PriorityLevelConfiguration", "catch-all") => {
+            LEVELS.iter().find(|level| level.0 == name).map(limited)
+        }
+        _ => None,
+    }
+}
+
+fn exempt() -> Value {
+    json!({"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}})
+}
+
 /// All of them, without what is new at every start.
 pub(super) fn objects() -> Vec<Value> {
-    let exempt = json!({
-        "type": "Exempt",
-        "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0},
-    });
     let levels = LEVELS.iter().map(|level| (level.0, limited(level)));
-    let levels = levels.chain([(EXEMPT, exempt)]).map(|(name, spec)| {
+    let levels = levels.chain([(EXEMPT, exempt())]).map(|(name, spec)| {
         let kind = "PriorityLevelConfiguration";
         object(kind, name, &spec)
     });

@@ -19,6 +19,8 @@ use crate::registry::update::Area;
 use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, rules};
 use crate::store::{Expect, Key};
 
+pub(crate) use flow_control::fixed as fixed_priority;
+
 /// Priorities that nothing a user makes may exceed.
 const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
     (

@@ -10,6 +10,7 @@ mod definitions;
 mod families;
 mod jobs;
 mod namespaces;
+mod nodes;
 mod persistentvolumes;
 mod pods;
 mod secrets;
@@ -65,7 +66,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
     ("namespaces", namespaces::HOOKS),
-    ("nodes", Hooks { keeps_status: true, ..NONE }),
+    ("nodes", nodes::HOOKS),
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
     ("persistentvolumes", persistentvolumes::HOOKS),
     ("pods", pods::HOOKS),

@@ -11,6 +11,7 @@ mod certificate;
 mod config;
 mod ephemeral;
 mod event;
+mod flow_control;
 mod job;
 mod job_policy;
 mod network_policy;
@@ -64,12 +65,13 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("", "LimitRange") => uncommon::limit_range,
             ("", "ResourceQuota") => quota::resource_quota,
             ("node.k8s.io", "RuntimeClass") => uncommon::runtime_class,
+            ("apiregistration.k8s.io", "APIService") => uncommon::api_service,
             ("storage.k8s.io", "CSIDriver") => uncommon::csi_driver,
             ("storage.k8s.io", "CSINode") => uncommon::csi_node,
             ("storage.k8s.io", "VolumeAttachment") => uncommon::volume_attachment,
-            ("flowcontrol.apiserver.k8s.io", "FlowSchema") => uncommon::flow_schema,
+            ("flowcontrol.apiserver.k8s.io", "FlowSchema") => flow_control::flow_schema,
             ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
-                uncommon::priority_level
+                flow_control::priority_level
             }
             ("", "Event") => event::old_form,
             ("events.k8s.io", "Event") => event::new_form,

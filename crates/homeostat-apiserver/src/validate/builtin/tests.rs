@@ -373,3 +373,28 @@ fn a_job_counts_success_only_of_indexes_it_has() {
     let found = errors("Job", &job("NonIndexed", "0"), None);
     assert!(found[0].ends_with("requires indexed completion mode"), "{found:?}");
 }
+
+#[test]
+fn what_every_cluster_relies_on_in_priorities_is_fixed() {
+    let named = |kind: &str, name: &str, spec: Value| {
+        let mut object = filled(kind, json!({"spec": spec}));
+        object["metadata"]["name"] = json!(name);
+        errors(kind, &object, None)
+    };
+    let level = "PriorityLevelConfiguration";
+    for (kind, name) in [
+        ("FlowSchema", "exempt"),
+        ("FlowSchema", "catch-all"),
+        (level, "exempt"),
+        (level, "catch-all"),
+    ] {
+        let spec = crate::bootstrap::fixed_priority(kind, name).unwrap();
+        assert_eq!(named(kind, name, spec), Vec::<String>::new(), "{kind} {name}");
+    }
+    let lent = json!({"type": "Exempt", "exempt": {"lendablePercent": 5}});
+    assert_eq!(named(level, "exempt", lent), Vec::<String>::new());
+    let mut other = crate::bootstrap::fixed_priority("FlowSchema", "catch-all").unwrap();
+    other["matchingPrecedence"] = json!(9000);
+    let found = named("FlowSchema", "catch-all", other);
+    assert!(found.len() == 1 && found[0].ends_with("must equal the fixed value"), "{found:?}");
+}
