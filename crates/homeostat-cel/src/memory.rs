@@ -1,12 +1,13 @@
-//! What one run found out about large values: how long texts are, and how maps are ordered.
+//! What one run found out: how long large texts are, how large maps are ordered, what patterns mean.
 //!
-//! An expression may ask for either again and again, at the price of one; so it is found out once.
+//! An expression may ask for these again and again, at the price of one; so it is found out once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, Map};
+use regex::Regex;
 
 use super::values;
 
@@ -16,13 +17,14 @@ const LARGE: usize = 64;
 const MOST: usize = 64;
 
 /// The entries of a map in order.
-pub(super) type Entries = Arc<Vec<(Key, Value)>>;
+type Entries = Arc<Vec<(Key, Value)>>;
 
 /// Values are known by where they lie, and are kept so that nothing else can lie there.
 #[derive(Default)]
 pub(super) struct Memory {
     texts: BTreeMap<usize, (Arc<String>, u64)>,
     maps: BTreeMap<usize, (Map, Entries)>,
+    patterns: BTreeMap<String, Regex>,
 }
 
 impl Memory {
@@ -44,8 +46,32 @@ impl Memory {
         size
     }
 
+    /// Whether a text matches a pattern; `None` for what is no pattern.
+    pub(super) fn matches(&mut self, text: &str, pattern: &str) -> Option<bool> {
+        if let Some(known) = self.patterns.get(pattern) {
+            return Some(known.is_match(text));
+        }
+        let read = Regex::new(pattern).ok()?;
+        if self.patterns.len() == MOST {
+            self.patterns.clear();
+        }
+        let found = read.is_match(text);
+        self.patterns.insert(pattern.to_owned(), read);
+        Some(found)
+    }
+
+    /// What a comprehension over that value goes through; `None` where there is nothing to go
+    /// through.
+    pub(super) fn range(&mut self, value: Value) -> Option<Range> {
+        match value {
+            Value::List(items) => Some(Range::Items(items)),
+            Value::Map(map) => Some(Range::Entries(self.in_order(&map))),
+            _ => None,
+        }
+    }
+
     /// The entries of a map in the order of their names.
-    pub(super) fn in_order(&mut self, map: &Map) -> Entries {
+    fn in_order(&mut self, map: &Map) -> Entries {
         if map.map.len() < LARGE {
             return Arc::new(values::in_order(map));
         }
@@ -59,5 +85,25 @@ impl Memory {
         let entries = Arc::new(values::in_order(map));
         self.maps.insert(place, (map.clone(), Arc::clone(&entries)));
         entries
+    }
+}
+
+/// What a comprehension goes through.
+pub(super) enum Range {
+    Items(Arc<Vec<Value>>),
+    Entries(Entries),
+}
+
+impl Range {
+    /// The key and the value of a step; items have their place for a key.
+    pub(super) fn step(&self, at: usize) -> Option<(Value, Value)> {
+        match self {
+            Self::Items(items) => {
+                Some((Value::Int(i64::try_from(at).ok()?), items.get(at)?.clone()))
+            }
+            Self::Entries(entries) => {
+                entries.get(at).map(|(key, value)| (key.clone().into(), value.clone()))
+            }
+        }
     }
 }

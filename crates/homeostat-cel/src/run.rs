@@ -3,8 +3,6 @@
 //! Costs are those of cel-go's tracker, oddities included: a field costs as much as a variable, a
 //! branch of `?:` that is only a name is free, and arguments that failed are paid for.
 
-use std::sync::Arc;
-
 use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators as named;
 use kube_cel::cel::common::ast::{
@@ -13,7 +11,7 @@ use kube_cel::cel::common::ast::{
 
 use super::expand::RESULT;
 use super::lists::Known;
-use super::memory::{Entries, Memory};
+use super::memory::{Memory, Range};
 use super::operators::{self, NO_OVERLOAD};
 use super::price::{LIST, MAP, STRUCT};
 use super::program::{Fault, Program, Scope};
@@ -351,6 +349,11 @@ impl<'a> Machine<'a> {
             Ok(result)
         } else if let ("size", [Value::String(_)], [size]) = (name, &given[..], &sizes[..]) {
             i64::try_from(*size).map(Value::Int).map_err(|error| error.to_string())
+        } else if let ("matches", [Value::String(text), Value::String(pattern)]) =
+            (name, &given[..])
+            && let Some(found) = self.memory.matches(text, pattern)
+        {
+            Ok(Value::Bool(found))
         } else if operators::is_operator(name) {
             operators::apply(name, given)
         } else {
@@ -389,11 +392,7 @@ impl<'a> Machine<'a> {
 
     fn comprehension(&mut self, walk: &'a ComprehensionExpr) -> Outcome {
         let range = self.eval(&walk.iter_range)?;
-        let range = match range {
-            Value::List(items) => Range::Items(items),
-            Value::Map(map) => Range::Entries(self.memory.in_order(&map)),
-            _ => return failed(NO_OVERLOAD),
-        };
+        let Some(range) = self.memory.range(range) else { return failed(NO_OVERLOAD) };
         let depth = self.locals.len();
         let start = self.eval(&walk.accu_init);
         let start = gathered(start)?;
@@ -422,26 +421,6 @@ impl<'a> Machine<'a> {
         let result = self.eval(&walk.result);
         self.locals.truncate(depth);
         result
-    }
-}
-
-/// What a comprehension goes through.
-enum Range {
-    Items(Arc<Vec<Value>>),
-    Entries(Entries),
-}
-
-impl Range {
-    /// The key and the value of a step; items have their place for a key.
-    fn step(&self, at: usize) -> Option<(Value, Value)> {
-        match self {
-            Self::Items(items) => {
-                Some((Value::Int(i64::try_from(at).ok()?), items.get(at)?.clone()))
-            }
-            Self::Entries(entries) => {
-                entries.get(at).map(|(key, value)| (key.clone().into(), value.clone()))
-            }
-        }
     }
 }
 
