@@ -87,6 +87,11 @@ impl Side {
         let body = self.filled(&step.body);
         let sent: Vec<_> =
             step.headers.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect();
+        if path.contains("resourceVersion=0") {
+            // kube-apiserver answers that from a cache which may lag behind. A list of the newest
+            // state comes from the same cache, once it has caught up.
+            self.exchange("GET", &collection(&path), &[], String::new()).await;
+        }
         let mut attempts = 0;
         let (code, headers, text) = loop {
             attempts += 1;
@@ -181,5 +186,26 @@ fn read(media: &str, watch: bool, text: &str) -> Value {
             serde_saphyr::from_str(text).unwrap_or_else(|_| text.into())
         }
         _ => text.into(),
+    }
+}
+
+/// The path of the collection that a path is about, or is in.
+fn collection(path: &str) -> String {
+    let parts: Vec<_> = path.split('?').next().unwrap_or_default().split('/').collect();
+    let first = if parts.get(1) == Some(&"api") { 3 } else { 4 };
+    let spaced = parts.get(first) == Some(&"namespaces") && parts.len() > first + 2;
+    let resource = if spaced { first + 2 } else { first };
+    parts[..parts.len().min(resource + 1)].join("/")
+}
+
+#[test]
+fn an_object_is_in_the_collection_of_its_kind() {
+    for (path, expected) in [
+        ("/api/v1/namespaces/n/pods/a?x=1", "/api/v1/namespaces/n/pods"),
+        ("/apis/apps/v1/namespaces/n/deployments", "/apis/apps/v1/namespaces/n/deployments"),
+        ("/api/v1/namespaces/n", "/api/v1/namespaces"),
+        ("/apis/storage.k8s.io/v1/csinodes/a", "/apis/storage.k8s.io/v1/csinodes"),
+    ] {
+        assert_eq!(collection(path), expected);
     }
 }
