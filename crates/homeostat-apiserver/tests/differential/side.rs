@@ -87,9 +87,10 @@ impl Side {
         let body = self.filled(&step.body);
         let sent: Vec<_> =
             step.headers.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect();
-        if path.contains("resourceVersion=0") {
-            // kube-apiserver answers that from a cache which may lag behind. A list of the newest
-            // state comes from the same cache, once it has caught up.
+        if path.contains("resourceVersion=0") || step.method == "PATCH" {
+            // kube-apiserver reads from a cache which may lag behind: what is patched first is what
+            // that has, and its warnings stay when the newest version is patched after all. A list
+            // of the newest state comes from the same cache, once it has caught up.
             self.exchange("GET", &collection(&path), &[], String::new()).await;
         }
         let mut attempts = 0;
