@@ -81,6 +81,20 @@ fn size_of(node: &Node<'_>) -> Amount {
     node.size.unwrap_or(Amount::UNKNOWN)
 }
 
+/// What compares two values as far as the shorter goes.
+pub(super) const COMPARISONS: &[&str] = &[
+    "less_string",
+    "greater_string",
+    "less_equals_string",
+    "greater_equals_string",
+    "less_bytes",
+    "greater_bytes",
+    "less_equals_bytes",
+    "greater_equals_bytes",
+    "equals",
+    "not_equals",
+];
+
 /// Functions of the language.
 fn of_standard(call: &Call<'_>) -> Option<Price> {
     let first = call.arguments.first();
@@ -113,20 +127,7 @@ fn of_standard(call: &Call<'_>) -> Option<Price> {
             let is_list = call.overload == "add_list";
             makes(if is_list { Amount::fixed(1) } else { size.scaled(TRAVERSAL) }, size)
         }
-        (
-            "less_string"
-            | "greater_string"
-            | "less_equals_string"
-            | "greater_equals_string"
-            | "less_bytes"
-            | "greater_bytes"
-            | "less_equals_bytes"
-            | "greater_equals_bytes"
-            | "equals"
-            | "not_equals",
-            _,
-            Some(left),
-        ) => {
+        (overload, _, Some(left)) if COMPARISONS.contains(&overload) => {
             let most = size_of(left).max.min(size_of(call.arguments.get(1)?).max);
             costs(Amount { min: u64::from(most > 0), max: most }.scaled(TRAVERSAL))
         }

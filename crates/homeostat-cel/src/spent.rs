@@ -3,7 +3,7 @@
 
 use kube_cel::cel::Value;
 
-use super::price::{CHECK, LIST, REGEX, STRUCT, TRAVERSAL};
+use super::price::{CHECK, COMPARISONS, LIST, REGEX, STRUCT, TRAVERSAL};
 use super::values::{in_order, size};
 
 /// The longest patterns behind named formats.
@@ -55,19 +55,9 @@ fn of_standard(overload: &str, sizes: &[u64]) -> u64 {
             [text, ..],
         ) => scaled(*text, TRAVERSAL),
         ("in_list", [_, list]) => *list,
-        (
-            "less_string"
-            | "greater_string"
-            | "less_equals_string"
-            | "greater_equals_string"
-            | "less_bytes"
-            | "greater_bytes"
-            | "less_equals_bytes"
-            | "greater_equals_bytes"
-            | "equals"
-            | "not_equals",
-            [left, right],
-        ) => scaled(*left.min(right), TRAVERSAL),
+        (overload, [left, right]) if COMPARISONS.contains(&overload) => {
+            scaled(*left.min(right), TRAVERSAL)
+        }
         ("add_string" | "add_bytes", [left, right]) => scaled(left + right, TRAVERSAL),
         ("matches_string", [text, pattern]) => regex(*text, *pattern),
         ("contains_string", [text, part]) => {

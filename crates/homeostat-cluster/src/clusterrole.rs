@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, Key, Kind, Outcome, Result};
-use http::Method;
+use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::json;
 
@@ -57,18 +56,8 @@ async fn reconcile(
         "metadata": {"name": role.name_any(), "uid": role.uid()},
         "rules": rules,
     });
-    let path = format!(
-        "{}/{}?fieldManager={MANAGER}&force=true",
-        Kind::of::<ClusterRole>().path(None),
-        role.name_any()
-    );
-    let written =
-        write::send(ctx.client(), Method::PATCH, &path, "application/apply-patch+yaml", &body);
-    match written.await {
-        // A namesake, or none, has taken its place.
-        Err(Error::Api(homeostat::kube::Error::Api(status))) if status.code == 409 => {}
-        other => drop(other?),
-    }
+    let kind = Kind::of::<ClusterRole>();
+    write::apply_by_uid(ctx.client(), &kind, ctx.key(), None, MANAGER, &body).await?;
     Ok(Outcome::Done)
 }
 

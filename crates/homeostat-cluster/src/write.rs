@@ -47,6 +47,23 @@ fn clear_gone(before: &Value, after: &mut Value) {
     }
 }
 
+/// Server-side apply, with force, to the object of the uid in `body`; nothing is done when a namesake,
+/// or none, has taken its place.
+pub(crate) async fn apply_by_uid(
+    client: &Client,
+    kind: &Kind,
+    key: &Key,
+    subresource: Option<&str>,
+    manager: &str,
+    body: &Value,
+) -> Result<()> {
+    let path = format!("{}?fieldManager={manager}&force=true", path(kind, key, subresource));
+    match send(client, Method::PATCH, &path, "application/apply-patch+yaml", body).await {
+        Err(Error::Api(kube::Error::Api(status))) if status.code == 409 => Ok(()),
+        written => written.map(drop),
+    }
+}
+
 /// JSON merge patch; `None` when the object is gone.
 pub(crate) async fn patch(
     client: &Client,

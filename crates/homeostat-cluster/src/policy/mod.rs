@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use homeostat::kube::ResourceExt;
 use homeostat::{Context, Controller, Error, Kind, Outcome, Result};
-use http::Method;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
@@ -47,17 +46,7 @@ async fn reconcile(
             "typeChecking": checking,
         },
     });
-    let path = format!(
-        "{}/{}/status?fieldManager={MANAGER}&force=true",
-        Kind::of::<ValidatingAdmissionPolicy>().path(None),
-        policy.name_any()
-    );
-    let written =
-        write::send(ctx.client(), Method::PATCH, &path, "application/apply-patch+yaml", &body);
-    match written.await {
-        // A namesake, or none, has taken its place.
-        Err(Error::Api(homeostat::kube::Error::Api(status))) if status.code == 409 => {}
-        other => drop(other?),
-    }
+    let kind = Kind::of::<ValidatingAdmissionPolicy>();
+    write::apply_by_uid(ctx.client(), &kind, ctx.key(), Some("status"), MANAGER, &body).await?;
     Ok(Outcome::Done)
 }

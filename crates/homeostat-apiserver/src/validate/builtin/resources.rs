@@ -6,28 +6,19 @@ use super::report::{Report, at, list, text};
 use crate::decode::Quantity;
 use crate::validate::name;
 
-/// Names without a domain that mean something somewhere; containers know the first three.
-const STANDARD: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
+/// What containers know.
+const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+/// What else is measured somewhere, under a name without a domain.
+const MEASURED: &[&str] = &[
     "requests.cpu",
     "requests.memory",
     "requests.ephemeral-storage",
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
     "storage",
     "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
 ];
 
 /// What quotas count one by one.
@@ -42,6 +33,11 @@ const COUNTED: &[&str] = &[
     "services.nodeports",
     "services.loadbalancers",
 ];
+
+/// Whether a name without a domain means something somewhere.
+fn is_standard(name: &str) -> bool {
+    [OF_CONTAINERS, MEASURED, COUNTED].iter().any(|names| names.contains(&name))
+}
 
 /// One amount of a quota.
 pub(super) fn quota(name: &str, amount: &Value, path: &str, report: &mut Report) {
@@ -63,7 +59,7 @@ pub(super) fn quota(name: &str, amount: &Value, path: &str, report: &mut Report)
 /// Whether quotas know the name, which has no domain.
 pub(super) fn is_of_quotas(name: &str) -> bool {
     let huge = is_huge(name.strip_prefix("requests.").unwrap_or(name));
-    huge || (STANDARD.contains(&name) && name != "storage")
+    huge || (is_standard(name) && name != "storage")
 }
 
 /// Requests stay within limits, and nothing is negative.
@@ -219,7 +215,7 @@ fn resource(name: &str, path: &str, report: &mut Report) -> bool {
         report.invalid(path, name, problem);
     }
     let huge = is_huge(name.trim_start_matches("requests."));
-    if well_formed && !name.contains('/') && !STANDARD.contains(&name) && !huge {
+    if well_formed && !name.contains('/') && !is_standard(name) && !huge {
         report.invalid(path, name, "must be a standard resource type or fully qualified");
         return false;
     }
@@ -229,7 +225,7 @@ fn resource(name: &str, path: &str, report: &mut Report) -> bool {
 /// A name of what a container can ask for.
 pub(super) fn container_resource(name: &str, path: &str, report: &mut Report) {
     resource(name, path, report);
-    if !name.contains('/') && !STANDARD[..3].contains(&name) && !is_huge(name) {
+    if !name.contains('/') && !OF_CONTAINERS.contains(&name) && !is_huge(name) {
         report.invalid(path, name, "must be a standard resource for containers");
     }
 }
