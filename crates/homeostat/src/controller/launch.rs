@@ -20,7 +20,7 @@ use crate::journal::Journal;
 use crate::key::Key;
 use crate::kind::AnyObject;
 use crate::lease::Fence;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, ControllerMetrics, Metrics};
 use crate::queue::Queue;
 use crate::trigger::Trigger;
 
@@ -144,21 +144,20 @@ impl<K: AnyObject> Launch for Controller<K> {
             begun: AtomicU64::new(0),
             request_limit,
         });
-        let (journal, metrics) = (world.journal.clone(), world.metrics.clone());
         let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
-        metrics.workers.get_or_create(&metrics::of(&name)).set(count);
-        let worker = Worker {
+        world.metrics.workers.get_or_create(&metrics::of(&name)).set(count);
+        let worker = Arc::new(Worker {
             shared,
             primaries: primaries.clone(),
             queue: queue.clone(),
             reconcile,
-            journal,
-            metrics,
+            journal: world.journal.clone(),
+            metrics: ControllerMetrics::new(&world.metrics, &name),
             timeout,
             give_up,
-            hot_loops: self.hot_loop.map(|limits| Arc::new(Mutex::new(Detector::new(limits)))),
+            hot_loops: self.hot_loop.map(|limits| Mutex::new(Detector::new(limits))),
             started: world.env.instant(),
-        };
+        });
         for _ in 0..self.concurrency {
             let (worker, stop) = (worker.clone(), world.stop.clone());
             let (needed, hoped_for) = (needed.clone(), hoped_for.clone());

@@ -22,7 +22,7 @@ use crate::hotloop::{Detector, Run};
 use crate::journal::{Ending, Journal, Record};
 use crate::key::Key;
 use crate::kind::AnyObject;
-use crate::metrics::Metrics;
+use crate::metrics::ControllerMetrics;
 use crate::outcome::Outcome;
 use crate::queue::{Item, Queue};
 use crate::trigger::Trigger;
@@ -34,17 +34,17 @@ const QUICK_RETRIES: u32 = 5;
 /// How long the runtime's own words about a primary may take to write.
 const MARK_LIMIT: Duration = Duration::from_secs(30);
 
-/// What each of a controller's workers has.
+/// What a controller's workers share.
 pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
     pub(super) primaries: KindCache,
     pub(super) queue: Queue<Key>,
     pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
-    pub(super) metrics: Metrics,
+    pub(super) metrics: ControllerMetrics,
     pub(super) timeout: Duration,
     pub(super) give_up: Option<GiveUp>,
-    pub(super) hot_loops: Option<Arc<Mutex<Detector>>>,
+    pub(super) hot_loops: Option<Mutex<Detector>>,
     pub(super) started: Instant,
 }
 
@@ -69,14 +69,14 @@ impl<K: AnyObject> Worker<K> {
             let began = self.shared.env.instant();
             self.process(&item, id).instrument(span).await;
             let worked = self.shared.env.instant().saturating_duration_since(began);
-            self.metrics.queue.worked(&self.shared.name, item.waited, worked);
+            self.metrics.worked(item.waited, worked);
             self.queue.done(&item.key);
         }
     }
 
     async fn process(&self, item: &Item<Key>, id: u64) {
         let (time, began) = (self.shared.env.now(), self.shared.env.instant());
-        let _busy = self.metrics.busy(&self.shared.name);
+        let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
         let cache_of = |key: &Key| self.primaries.informer(key.namespace.as_deref());
         let fresh = settle(&self.shared.memories, key, cache_of, kind, Some(key)).await;
@@ -111,7 +111,7 @@ impl<K: AnyObject> Worker<K> {
             Err(error) => (self.conclude(key, Err(error), None).await, Default::default()),
         };
         let took = self.shared.env.instant().saturating_duration_since(began);
-        self.metrics.ended(&self.shared.name, &conclusion.ending, took);
+        self.metrics.ended(&conclusion.ending, took);
         self.journal.write(Record {
             id,
             time,
@@ -132,7 +132,7 @@ impl<K: AnyObject> Worker<K> {
         let found = self.with_hot_loops(|detector| detector.observe(context.key(), run, now));
         if let Some(finding) = found.flatten() {
             tracing::warn!("{finding}");
-            self.metrics.hot_loop(&self.shared.name);
+            self.metrics.hot_loops.inc();
             context.event(EventType::Warning, "HotLoop", finding.to_string());
         }
     }
@@ -155,13 +155,13 @@ impl<K: AnyObject> Worker<K> {
         match ended {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
-                self.metrics.panicked(&self.shared.name);
+                self.metrics.panics.inc();
                 let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
                 let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
                 Err(Error::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
             }
             Err(_) => {
-                self.metrics.timed_out(&self.shared.name);
+                self.metrics.timeouts.inc();
                 Err(Error::TimedOut(self.timeout))
             }
         }
@@ -227,7 +227,7 @@ impl<K: AnyObject> Worker<K> {
             return Conclusion { ending: Ending::Terminal(text), next: None };
         }
         let delay = self.queue.add_rate_limited(key.clone());
-        self.metrics.queue.retried(&self.shared.name);
+        self.metrics.retries.inc();
         tracing::warn!(error = text, ?delay, "failed");
         Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }
     }
@@ -327,23 +327,6 @@ impl<K: AnyObject> Worker<K> {
 
     fn after(&self, delay: Duration) -> Timestamp {
         self.shared.env.now().saturating_add(delay).unwrap_or(Timestamp::MAX)
-    }
-}
-
-impl<K> Clone for Worker<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            primaries: self.primaries.clone(),
-            queue: self.queue.clone(),
-            reconcile: self.reconcile.clone(),
-            journal: self.journal.clone(),
-            metrics: self.metrics.clone(),
-            timeout: self.timeout,
-            give_up: self.give_up.clone(),
-            hot_loops: self.hot_loops.clone(),
-            started: self.started,
-        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Counts per key and window; pure but for its own memory, which is bounded in every direction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use smallvec::SmallVec;
 
 use super::{Finding, HotLoop};
 use crate::cache::Entry;
@@ -23,12 +27,16 @@ const SILENT_WINDOWS: u32 = 10;
 /// How many fields are named.
 const NAMED_FIELDS: usize = 5;
 
+type Keys = HashMap<Key, Activity, RandomState>;
+
 /// Watches the keys of one controller.
 #[derive(Debug)]
 pub(crate) struct Detector {
     limits: HotLoop,
-    keys: BTreeMap<Key, Activity>,
-    by_age: BTreeSet<(Duration, Key)>,
+    /// Asked for one key at a time and never walked: its random seed decides nothing.
+    keys: Keys,
+    /// When windows began, oldest first; those that a later one has replaced are still in it.
+    begun: VecDeque<(Duration, Key)>,
 }
 
 /// One reconcile, as far as loops are concerned.
@@ -48,8 +56,8 @@ struct Activity {
     reconciles: u32,
     /// What its reconciles changed.
     objects: BTreeMap<(Kind, Key), Changes>,
-    /// Whose events woke it.
-    wakers: BTreeMap<(Kind, Key), u32>,
+    /// Whose events woke it, and how often: mostly one object's.
+    wakers: SmallVec<[(Kind, Key, u32); 1]>,
     /// What others changed in it, from the moment it looked suspicious.
     seen: Option<Arc<Entry>>,
     others: Changes,
@@ -73,7 +81,7 @@ struct Field {
 
 impl Detector {
     pub(crate) fn new(limits: HotLoop) -> Self {
-        Self { limits, keys: BTreeMap::new(), by_age: BTreeSet::new() }
+        Self { limits, keys: HashMap::default(), begun: VecDeque::new() }
     }
 
     /// Takes a reconcile of `key` into account, and says when it was one too many. A loop that was
@@ -100,29 +108,21 @@ impl Detector {
 
     /// Forgets a key whose object is gone.
     pub(crate) fn forget(&mut self, key: &Key) {
-        if let Some(activity) = self.keys.remove(key) {
-            self.by_age.remove(&(activity.began, key.clone()));
-        }
+        self.keys.remove(key);
     }
 
     #[cfg(test)]
     pub(super) fn watched(&self) -> usize {
-        assert_eq!(self.keys.len(), self.by_age.len());
+        assert!(self.begun.len() <= 2 * MOST_KEYS);
         self.keys.len()
     }
 
     fn activity(&mut self, key: &Key, now: Duration) -> &mut Activity {
-        let before = self.keys.get(key).map(|activity| activity.began);
-        let over = before.is_none_or(|began| now.saturating_sub(began) > self.limits.window);
+        let known = self.keys.get(key).map(|activity| activity.began);
+        let over = known.is_none_or(|began| now.saturating_sub(began) > self.limits.window);
         if over {
-            if let Some(began) = before {
-                self.by_age.remove(&(began, key.clone()));
-            } else if self.keys.len() >= MOST_KEYS
-                && let Some((_, oldest)) = self.by_age.pop_first()
-            {
-                self.keys.remove(&oldest);
-            }
-            self.by_age.insert((now, key.clone()));
+            self.make_room(known.is_none());
+            self.begun.push_back((now, key.clone()));
         }
         let activity = self.keys.entry(key.clone()).or_default();
         if over {
@@ -130,6 +130,25 @@ impl Detector {
             *activity = Activity { began: now, silent_until, ..Activity::default() };
         }
         activity
+    }
+
+    /// Makes room for one more window; for a new key, those whose windows began first are let go.
+    fn make_room(&mut self, is_new: bool) {
+        let Self { keys, begun, .. } = self;
+        let goes_on = |keys: &Keys, (began, key): &(Duration, Key)| {
+            keys.get(key).is_some_and(|activity| activity.began == *began)
+        };
+        if begun.len() >= 2 * MOST_KEYS {
+            begun.retain(|window| goes_on(keys, window));
+        }
+        while is_new
+            && keys.len() >= MOST_KEYS
+            && let Some(oldest) = begun.pop_front()
+        {
+            if goes_on(keys, &oldest) {
+                keys.remove(&oldest.1);
+            }
+        }
     }
 }
 
@@ -145,9 +164,11 @@ impl Activity {
     fn woken(&mut self, triggers: &[Trigger]) {
         for trigger in triggers {
             let Trigger::Event { kind, key, .. } = trigger else { continue };
-            let place = (kind.clone(), key.clone());
-            if self.wakers.len() < MOST_OBJECTS || self.wakers.contains_key(&place) {
-                *self.wakers.entry(place).or_default() += 1;
+            let known = self.wakers.iter_mut().find(|waker| waker.1 == *key && waker.0 == *kind);
+            if let Some((_, _, times)) = known {
+                *times += 1;
+            } else if self.wakers.len() < MOST_OBJECTS {
+                self.wakers.push((kind.clone(), key.clone(), 1));
             }
         }
     }
@@ -184,11 +205,7 @@ impl Activity {
             reconciles: self.reconciles,
             object: named.map(|((kind, key), changes)| (kind.clone(), key.clone(), changes.count)),
             fields: fields.into_iter().take(NAMED_FIELDS).map(|(path, _)| path.clone()).collect(),
-            woken_by: self
-                .wakers
-                .iter()
-                .max_by_key(|(_, times)| **times)
-                .map(|((kind, key), times)| (kind.clone(), key.clone(), *times)),
+            woken_by: self.wakers.iter().max_by_key(|(_, _, times)| *times).cloned(),
             window: limits.window,
         })
     }

@@ -118,4 +118,10 @@ fn only_so_many_keys_are_watched() {
     assert_eq!(detector.watched(), 1024);
     detector.forget(&Key::namespaced("default", "4999"));
     assert_eq!(detector.watched(), 1023);
+    // Windows that end and begin again take no more room either.
+    for hour in 1..5000_u64 {
+        let key = Key::namespaced("default", (4000 + hour % 10).to_string());
+        observe(&mut detector, &key, &[], Duration::from_secs(3600 * hour));
+    }
+    assert_eq!(detector.watched(), 1023);
 }

@@ -3,6 +3,7 @@
 //! The names are those of Go's controller-runtime where it has them, so that dashboards and alerts
 //! made for it work; what is ours begins with `homeostat_`.
 
+mod controller;
 mod queue;
 mod webhook;
 
@@ -17,8 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::journal::Ending;
-use crate::outcome::Outcome;
+pub(crate) use controller::ControllerMetrics;
 pub(crate) use queue::QueueMetrics;
 pub(crate) use webhook::WebhookMetrics;
 
@@ -185,43 +185,6 @@ impl Metrics {
         text
     }
 
-    /// One more worker is busy, until the guard is dropped.
-    pub(crate) fn busy(&self, controller: &str) -> Busy {
-        let active = self.active.get_or_create_owned(&of(controller));
-        active.inc();
-        Busy(active)
-    }
-
-    pub(crate) fn ended(&self, controller: &str, ending: &Ending, took: Duration) {
-        self.times.get_or_create(&of(controller)).observe(took.as_secs_f64());
-        let result = match ending {
-            Ending::Ok(Outcome::Done) => "success",
-            Ending::Ok(Outcome::Requeue) | Ending::Conflict(_) => "requeue",
-            Ending::Ok(_) => "requeue_after",
-            Ending::Failed(_) | Ending::Terminal(_) => "error",
-        };
-        let [controller_label] = of(controller);
-        self.reconciles.get_or_create(&[controller_label, ("result", result.to_owned())]).inc();
-        if result == "error" {
-            self.errors.get_or_create(&of(controller)).inc();
-        }
-        if matches!(ending, Ending::Terminal(_)) {
-            self.terminal_errors.get_or_create(&of(controller)).inc();
-        }
-    }
-
-    pub(crate) fn panicked(&self, controller: &str) {
-        self.panics.get_or_create(&of(controller)).inc();
-    }
-
-    pub(crate) fn timed_out(&self, controller: &str) {
-        self.timeouts.get_or_create(&of(controller)).inc();
-    }
-
-    pub(crate) fn hot_loop(&self, controller: &str) {
-        self.hot_loops.get_or_create(&of(controller)).inc();
-    }
-
     /// A request was answered with `code`, or not at all.
     pub(crate) fn request(
         &self,
@@ -237,9 +200,16 @@ impl Metrics {
     }
 }
 
-/// A worker at work; an abandoned one counts as idle too.
+/// Somebody at work; whoever is abandoned counts as idle too.
 #[derive(Debug)]
 pub(crate) struct Busy(Gauge);
+
+impl Busy {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {

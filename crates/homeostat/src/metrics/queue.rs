@@ -25,9 +25,9 @@ type Seconds = Family<[Label; 2], Gauge<f64, AtomicU64>>;
 pub(crate) struct QueueMetrics {
     depth: Family<[Label; 2], Gauge>,
     adds: Family<[Label; 2], Counter>,
-    retries: Family<[Label; 2], Counter>,
-    waited: Times,
-    worked: Times,
+    pub(super) retries: Family<[Label; 2], Counter>,
+    pub(super) waited: Times,
+    pub(super) worked: Times,
     unfinished: Seconds,
     longest: Seconds,
 }
@@ -79,25 +79,12 @@ impl QueueMetrics {
         );
     }
 
-    /// A key was ready for `waited` and then with a worker for `worked`.
-    pub(crate) fn worked(&self, controller: &str, waited: Duration, worked: Duration) {
-        self.waited.get_or_create(&of(controller)).observe(waited.as_secs_f64());
-        self.worked.get_or_create(&of(controller)).observe(worked.as_secs_f64());
-    }
-
-    /// A key has to wait after a failure.
-    pub(crate) fn retried(&self, controller: &str) {
-        self.retries.get_or_create(&of(controller)).inc();
-    }
-
     /// Takes the readings that are not counted as they happen.
     pub(crate) fn read(&self, controller: &str, queue: &Queue<Key>) {
         let labels = of(controller);
         let depth = i64::try_from(queue.len()).unwrap_or(i64::MAX);
         self.depth.get_or_create(&labels).set(depth);
         self.adds.get_or_create(&labels).inner().store(queue.adds(), Ordering::Relaxed);
-        // There from the start, so that a rate can be taken of it.
-        drop(self.retries.get_or_create(&labels));
         let unfinished = queue.unfinished();
         let seconds = unfinished.iter().map(Duration::as_secs_f64);
         self.unfinished.get_or_create(&labels).set(seconds.sum());
@@ -107,6 +94,6 @@ impl QueueMetrics {
 }
 
 /// The labels of a queue: its name is that of its controller.
-fn of(controller: &str) -> [Label; 2] {
+pub(super) fn of(controller: &str) -> [Label; 2] {
     [("name", controller.to_owned()), ("controller", controller.to_owned())]
 }

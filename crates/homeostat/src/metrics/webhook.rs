@@ -40,9 +40,7 @@ impl WebhookMetrics {
 
     /// A question is being answered, until the guard is dropped.
     pub(crate) fn asked(&self, path: &str) -> Busy {
-        let in_flight = self.in_flight.get_or_create_owned(&[("webhook", path.to_owned())]);
-        in_flight.inc();
-        Busy(in_flight)
+        Busy::new(&self.in_flight.get_or_create(&[("webhook", path.to_owned())]))
     }
 
     pub(crate) fn answered(&self, path: &str, code: StatusCode, took: Duration) {
