@@ -1,0 +1,101 @@
+//! The tests that are for both clusters, once more on the real kube-apiserver.
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::oracle::Oracle;
+use crate::workspace::{cargo, run_aside};
+
+/// Some of the tests that run twice: those of the runtime, the cluster's controllers, the operators,
+/// the example. (The operators' objects are also compared side by side, in one test.)
+struct Share {
+    /// The test targets.
+    targets: &'static [&'static str],
+    /// What the harness is told: which of their tests.
+    chosen: &'static [&'static str],
+}
+
+/// All run at the same time, on different kube-apiservers: most of it is waiting.
+const SHARES: [Share; 3] = [
+    Share {
+        targets: &["runtime"],
+        chosen: &[
+            "children::",
+            "contract::",
+            "isolation::",
+            "leader::",
+            "lifecycle::",
+            "trouble::",
+        ],
+    },
+    // What the first share chooses, this one leaves out.
+    Share {
+        targets: &["runtime", "webhooks", "fixed_fields", "silent_server"],
+        chosen: &[
+            "--skip=children::",
+            "--skip=contract::",
+            "--skip=isolation::",
+            "--skip=leader::",
+            "--skip=lifecycle::",
+            "--skip=trouble::",
+        ],
+    },
+    Share {
+        targets: &[
+            "garbage",
+            "workloads",
+            "any_cluster",
+            "converged",
+            "deletion",
+            "missing_secret",
+            "troubled",
+        ],
+        chosen: &[],
+    },
+];
+
+/// Runs them, one share on this kube-apiserver and each other share on one of its own.
+pub(super) fn on(oracle: &Oracle) -> Result<()> {
+    println!("\nOnce more, on kube-apiserver:");
+    let folder = oracle.kubeconfig.parent().context("a kubeconfig is in a folder")?;
+    let run = |(number, share): (usize, &'static Share)| {
+        if number == 0 {
+            return share.run(oracle);
+        }
+        share.run(&Oracle::start(&folder.join(format!("share-{number}")))?)
+    };
+    std::thread::scope(|scope| {
+        let running = SHARES.iter().enumerate().map(|each| scope.spawn(move || run(each)));
+        let running = running.collect::<Vec<_>>();
+        let ended = running.into_iter().map(|one| {
+            let (told, ended) = one.join().map_err(|_| anyhow!("a thread panicked"))??;
+            println!("{told}");
+            ended
+        });
+        // All of them are heard before one that failed ends it.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+impl Share {
+    fn run(&self, oracle: &Oracle) -> Result<(String, Result<()>)> {
+        // The whole workspace is named, so that nothing is built anew with other features; one test
+        // at a time, because a cluster has one set of controllers.
+        let targets = self.targets.iter().flat_map(|name| ["--test", name]);
+        let all = ["test", "--workspace"].into_iter().chain(targets);
+        let all = all.chain(["--", "--test-threads=1"]).chain(self.chosen.iter().copied());
+        let kubeconfig = [("HOMEOSTAT_TEST_KUBECONFIG", oracle.kubeconfig.clone())];
+        run_aside(&cargo(), &all.collect::<Vec<_>>(), &kubeconfig)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_share_of_the_runtime_chooses_the_other_leaves_out() {
+        let [chosen, left, _] = &SHARES;
+        let skips = chosen.chosen.iter().map(|name| format!("--skip={name}"));
+        assert_eq!(skips.collect::<Vec<_>>(), left.chosen);
+    }
+}

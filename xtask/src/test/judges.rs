@@ -1,0 +1,107 @@
+//! The independent judges: kube-apiserver, its controllers, the conformance suite, and every
+//! kubectl at hand.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use crate::oracle::{self, Binaries, Oracle};
+use crate::workspace::{cache, find, run_with};
+
+/// What was found or built.
+pub(super) struct Programs {
+    /// kube-apiserver, etcd and kubectl, or why there are none.
+    servers: Result<Binaries>,
+    /// The real controllers and the conformance suite.
+    pub(super) clients: Option<Binaries>,
+    kubectls: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// Builds what is missing; without it, an error if it is `required`.
+    pub(super) fn find(required: bool) -> Result<Self> {
+        let installed = find("kubectl");
+        let servers = oracle::binaries();
+        if required && let Err(error) = servers {
+            return Err(error).context("the oracle is required");
+        }
+        let clients = if required { Some(oracle::clients()?) } else { oracle::built_clients()? };
+        let built = servers.as_ref().ok().map(Binaries::kubectl);
+        let kubectls: Vec<PathBuf> = built.into_iter().chain(installed).collect();
+        if required && kubectls.is_empty() {
+            bail!("no kubectl was found or built");
+        }
+        Ok(Self { servers, clients, kubectls })
+    }
+}
+
+/// The judges, ready.
+pub(super) struct Judges {
+    pub(super) oracle: Option<Oracle>,
+    pub(super) programs: Programs,
+    /// Nothing failed, so nobody wants to read the oracle's logs.
+    pub(super) content: bool,
+}
+
+impl Judges {
+    pub(super) fn start(programs: Programs, left_out: &mut Vec<String>) -> Result<Self> {
+        let oracle = match &programs.servers {
+            Ok(_) => {
+                let folder = cache()?.join("oracle");
+                forget_earlier_runs(&folder);
+                Some(Oracle::start(&folder.join(format!("test-{}", std::process::id())))?)
+            }
+            Err(error) => {
+                left_out.push(format!("everything judged by the real kube-apiserver: {error:#}"));
+                None
+            }
+        };
+        if programs.kubectls.is_empty() {
+            left_out.push(
+                "everything driven through kubectl: install kubectl, or Go to build one".to_owned(),
+            );
+        }
+        Ok(Self { oracle, programs, content: false })
+    }
+
+    /// Runs tests that may ask for the judges.
+    pub(super) fn test(&self, cargo: &str, arguments: &[&str]) -> Result<()> {
+        let kubectls = std::env::join_paths(&self.programs.kubectls)?;
+        let mut environment = vec![("HOMEOSTAT_KUBECTL", kubectls.as_os_str())];
+        if let Some(oracle) = &self.oracle {
+            environment.push(("HOMEOSTAT_ORACLE_KUBECONFIG", oracle.kubeconfig.as_os_str()));
+        }
+        if let Some(clients) = &self.programs.clients {
+            environment.push(("HOMEOSTAT_ORACLE_PROGRAMS", clients.folder().as_os_str()));
+        }
+        run_with(cargo, arguments, &environment)
+    }
+}
+
+impl Drop for Judges {
+    fn drop(&mut self) {
+        if let Some(oracle) = self.oracle.take() {
+            let folder = oracle.kubeconfig.parent().map(PathBuf::from);
+            drop(oracle);
+            match folder {
+                Some(folder) if self.content => drop(std::fs::remove_dir_all(folder)),
+                Some(folder) => println!("kube-apiserver's logs are in {}", folder.display()),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Removes what failed and killed runs have left: the last failure is the one to look at.
+fn forget_earlier_runs(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process =
+            name.to_str().and_then(|name| name.strip_prefix("test-")?.parse::<i32>().ok());
+        if process.is_some_and(|process| kill(Pid::from_raw(process), None).is_err()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
