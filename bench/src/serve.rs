@@ -1,4 +1,4 @@
-//! The server that is measured: nothing but the API, over TLS, with a data directory.
+//! The server that is measured, or that others are measured on: nothing but the API, over TLS.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,20 +10,27 @@ use tokio::net::TcpListener;
 
 #[derive(clap::Args)]
 pub(crate) struct Serve {
-    /// Where everything is kept.
-    data: PathBuf,
     /// Where the kubeconfig goes.
     kubeconfig: PathBuf,
+    /// Where everything is kept; without it, in memory.
+    data: Option<PathBuf>,
 }
 
 impl Serve {
     pub(crate) async fn run(self) -> Result<()> {
         let env = Env::system();
-        let directory = DataDirectory::open(&self.data)?;
-        let identity = Identity::kept(&env, &directory, &[])?;
+        let directory = self.data.as_deref().map(DataDirectory::open).transpose()?;
+        let identity = match &directory {
+            Some(directory) => Identity::kept(&env, directory, &[])?,
+            None => Identity::generate(&env, &[])?,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("https://{}", listener.local_addr()?);
-        let server = Server::open(ServerConfig::new(env), &directory).await?;
+        let config = ServerConfig::new(env);
+        let server = match &directory {
+            Some(directory) => Server::open(config, directory).await?,
+            None => Server::new(config),
+        };
         let beside = self.kubeconfig.with_extension("new");
         std::fs::write(&beside, identity.access().kubeconfig(&url))?;
         std::fs::rename(&beside, &self.kubeconfig)?;

@@ -29,11 +29,21 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) async fn ours(folder: &Path) -> Result<Self> {
+        Self::serve(folder, Some(folder.join("data"))).await
+    }
+
+    /// The same without a disk, for figures that are not its own.
+    pub(crate) async fn ours_in_memory(folder: &Path) -> Result<Self> {
+        Self::serve(folder, None).await
+    }
+
+    async fn serve(folder: &Path, data: Option<PathBuf>) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let kubeconfig = folder.join("kubeconfig");
         let child = Command::new(std::env::current_exe()?)
             .arg("serve")
-            .args([&folder.join("data"), &kubeconfig])
+            .arg(&kubeconfig)
+            .args(data)
             .stdin(Stdio::null())
             .spawn()?;
         Self::wait(child, &kubeconfig, 0).await

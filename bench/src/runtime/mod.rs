@@ -58,7 +58,7 @@ const IN_FLIGHT: [usize; 2] = [10, 10_000];
 impl Runtime {
     pub(crate) async fn run(self) -> Result<()> {
         let folder = tempfile::tempdir()?;
-        let mut server = Side::ours(&folder.path().join("server")).await?;
+        let mut server = Side::ours_in_memory(folder.path()).await?;
         let result = self.measure(&server).await;
         server.stop()?;
         let table = result?;

@@ -19,12 +19,12 @@ pub(super) fn render(
     events: usize,
 ) -> String {
     let mut text = format!(
-        "`cargo xtask bench runtime`. {pods} Pods of {size} bytes on the embedded server (JSON over TLS), the same \
-         no-op\ncontroller with 10 workers on each runtime, one after the other. kube-rs is its `Controller` as it \
-         comes, and once\nmore with managedFields dropped through its unstable streams; controller-runtime drops \
-         managedFields, reads without\ncopies, and had to give free memory back before it was weighed. Memory is \
-         resident memory beyond that of the idle\nprocess. Events: {events} Pods were changed once each, one every \
-         2 ms; the time runs from the request, so it\nincludes the server's.\n\nMachine: {}.\n\n| figure |",
+        "`cargo xtask bench runtime`. {pods} Pods of {size} bytes on the embedded server (JSON over TLS, in \
+         memory), the\nsame no-op controller with 10 workers on each runtime, one after the other. kube-rs is its \
+         `Controller` as it comes, and\nonce more with managedFields dropped through its unstable streams; \
+         controller-runtime drops managedFields, reads\nwithout copies, and had to give free memory back before it \
+         was weighed. Memory is resident memory beyond that of the\nidle process. Events: {events} Pods were \
+         changed once each, one every 2 ms; the time runs from the request, so it\nincludes the server's.\n\nMachine: {}.\n\n| figure |",
         process::machine(),
     );
     for (name, _) in all {
