@@ -41,7 +41,8 @@ pub enum Error {
     Transient(BoxError),
 
     /// An object of that name exists and belongs to somebody else. Terminal; an object of the API
-    /// is followed, so the key runs again when that one changes or goes.
+    /// is followed, so the key runs again when that one changes or goes, and a thing outside is
+    /// looked at again every 30 s.
     #[error("{object} exists and is {owner}; {remedy}")]
     NotOurs {
         /// The object in the way: `Pod default/example-pod`.

@@ -154,7 +154,7 @@ impl Default for Policy {
 /// What to do with something of that name that is not on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {
-    /// It is a stranger's: [`crate::Error::NotOurs`].
+    /// It is a stranger's: [`crate::Error::NotOurs`], and it is looked at again every 30 s.
     #[default]
     Refuse,
     /// It is ours from now on.

@@ -47,6 +47,13 @@ impl Scope {
         self
     }
 
+    /// Only those of them that match this field selector; servers know few fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
     /// Only their metadata: what they are called, whose they are, how they are labelled. Such a
     /// cache is small, and its watch carries little.
     #[must_use]

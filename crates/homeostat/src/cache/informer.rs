@@ -58,6 +58,8 @@ pub(crate) struct Progress {
 /// Dropped with the last [`Informer`]; the task holds only the [`Core`].
 pub(crate) struct Handle {
     pub(super) core: Arc<Core>,
+    /// Whether a controller declares it, and cannot work without it.
+    declared: AtomicBool,
     client: kube::Client,
     pub(super) env: Env,
     started: AtomicBool,
@@ -78,6 +80,7 @@ impl Handle {
             client,
             env,
             started: AtomicBool::new(false),
+            declared: AtomicBool::new(false),
             stop: CancellationToken::new(),
             handlers,
             inbox: Mutex::new(Some(inbox)),
@@ -107,10 +110,21 @@ impl Informer {
         &self.handle.core.source.kind
     }
 
-    /// Whether it follows a single object: see [`super::Scope::object`].
+    /// A controller cannot work without it.
+    pub(crate) fn declare(&self) {
+        self.handle.declared.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it only follows a single object for somebody: see [`super::Scope::object`].
     pub(crate) fn is_of_one_object(&self) -> bool {
         let fields = self.handle.core.source.fields.as_deref();
-        fields.is_some_and(|fields| fields.starts_with("metadata.name="))
+        let one = fields.is_some_and(|fields| fields.starts_with("metadata.name="));
+        one && !self.handle.declared.load(Ordering::Relaxed)
+    }
+
+    /// Whether it knows only objects with certain labels.
+    pub(crate) fn is_labelled(&self) -> bool {
+        self.handle.core.source.labels.is_some()
     }
 
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and

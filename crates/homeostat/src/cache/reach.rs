@@ -2,12 +2,14 @@
 //!
 //! It only finds the informer that answers a question; it never waits and never asks the API.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use kube::core::{Selector, SelectorExt};
+
 use super::index::Extract;
-use super::{Caches, Delta, Entry, Group, Informer, Scope};
+use super::{Caches, Delta, Entry, Group, Informer, Scope, selector};
 use crate::error::Result;
 use crate::key::Key;
 use crate::kind::{Kind, View};
@@ -30,7 +32,9 @@ impl KindCache {
     /// One informer for that scope.
     pub(crate) fn one(caches: &Caches, kind: &Kind, mut scope: Scope) -> Self {
         scope.namespace = scope.namespace.filter(|_| kind.is_namespaced());
-        Self { source: Source::One(caches.informer(kind.clone(), scope.clone())), scope }
+        let informer = caches.informer(kind.clone(), scope.clone());
+        informer.declare();
+        Self { source: Source::One(informer), scope }
     }
 
     /// An informer for each namespace that [`Self::follow`] will name.
@@ -49,8 +53,31 @@ impl KindCache {
     }
 
     /// Whether it knows only the objects that match a selector.
-    pub(crate) fn is_labelled(&self) -> bool {
-        self.scope.labels.is_some()
+    pub(crate) fn is_selective(&self) -> bool {
+        self.scope.labels.is_some() || self.scope.fields.is_some()
+    }
+
+    /// Whether it knows all objects that match `selector`.
+    pub(crate) fn knows_all(&self, selector: &Selector) -> bool {
+        let within = |own: &String| selector::is_within(selector, own);
+        self.scope.fields.is_none() && self.scope.labels.as_ref().is_none_or(within)
+    }
+
+    /// Whether an object with these labels is none that it knows.
+    pub(crate) fn leaves_out(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let own = self.scope.labels.as_deref().map(selector::parse);
+        let none = BTreeMap::new();
+        own.is_some_and(|own| own.is_ok_and(|own| !own.matches(labels.unwrap_or(&none))))
+    }
+
+    /// How much it knows: of two caches of a kind, reconciles read the one that knows more.
+    pub(crate) fn worth(&self) -> (bool, bool) {
+        (!self.is_metadata_only(), !self.is_selective())
+    }
+
+    /// Whether both are followed by the same informers.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.scope == other.scope
     }
 
     /// The scope of one namespace.

@@ -1,5 +1,7 @@
 //! Reading label selectors as people write them: `app=web,tier in (a,b),!old`.
 
+use std::collections::BTreeSet;
+
 use kube::core::{Expression, Selector};
 
 use crate::error::{Error, Result};
@@ -14,6 +16,16 @@ pub fn parse(text: &str) -> Result<Selector> {
         .filter(|part| !part.is_empty())
         .map(requirement)
         .collect()
+}
+
+/// Whether whatever `narrow` selects is selected by `wide` too, as far as their words tell: every
+/// requirement of `wide` is one of `narrow`.
+pub(crate) fn is_within(narrow: &Selector, wide: &str) -> bool {
+    let requirements = |selector: Selector| -> BTreeSet<String> {
+        selector.into_iter().map(|requirement| requirement.to_string()).collect()
+    };
+    let narrow = requirements(narrow.clone());
+    parse(wide).is_ok_and(|wide| requirements(wide).is_subset(&narrow))
 }
 
 fn split_outside_parentheses(text: &str) -> impl Iterator<Item = &str> {
@@ -75,6 +87,15 @@ mod tests {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
         assert_eq!(parse(" a == b , c in ( d, e )").unwrap().to_string(), "a=b,c in (d,e)");
+    }
+
+    #[test]
+    fn a_selector_is_within_another_when_it_asks_for_at_least_as_much() {
+        let within = |narrow: &str, wide: &str| is_within(&parse(narrow).unwrap(), wide);
+        assert!(within("a=b,c in (d,e)", " c in (d, e) ") && within("a=b", "a == b"));
+        assert!(within("a=b", "") && within("", ""));
+        assert!(!within("", "a=b") && !within("c in (d)", "a=b,c in (d)"));
+        assert!(!within("a=b", "a in b"), "nonsense selects nothing");
     }
 
     #[test]

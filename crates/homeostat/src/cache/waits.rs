@@ -40,21 +40,13 @@ impl Informer {
         expect: &Expect,
         limit: Duration,
     ) -> Result<()> {
-        let shown = |store: &Store| match (store.get(key), expect) {
-            (None, Expect::Deleted | Expect::Deleting) => true,
-            (None, Expect::Version(version)) => reached(store, version),
-            (Some(entry), Expect::Deleted) => *entry.header.uid != *uid,
-            (Some(entry), Expect::Deleting) => {
-                *entry.header.uid != *uid || entry.header.is_being_deleted()
-            }
-            (Some(entry), Expect::Version(version)) => {
-                let cached = &entry.header.resource_version;
-                // Versions that cannot be compared must be equal.
-                revision::compare(cached, version)
-                    .map_or(cached == version, std::cmp::Ordering::is_ge)
-            }
-        };
+        let shown = |store: &Store| shows(store, key, uid, expect);
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
+    }
+
+    /// Whether there would be nothing to wait for.
+    pub(crate) fn shows(&self, key: &Key, uid: &str, expect: &Expect) -> bool {
+        self.read(|store| shows(store, key, uid, expect))
     }
 
     async fn wait_until(
@@ -81,6 +73,22 @@ impl Informer {
         }
         let at = self.revision().unwrap_or_else(|| "nothing yet".to_owned());
         Err(Error::Stale(format!("{} at {at} has not seen {}", self.kind(), what())))
+    }
+}
+
+fn shows(store: &Store, key: &Key, uid: &str, expect: &Expect) -> bool {
+    match (store.get(key), expect) {
+        (None, Expect::Deleted | Expect::Deleting) => true,
+        (None, Expect::Version(version)) => reached(store, version),
+        (Some(entry), Expect::Deleted) => *entry.header.uid != *uid,
+        (Some(entry), Expect::Deleting) => {
+            *entry.header.uid != *uid || entry.header.is_being_deleted()
+        }
+        (Some(entry), Expect::Version(version)) => {
+            let cached = &entry.header.resource_version;
+            // Versions that cannot be compared must be equal.
+            revision::compare(cached, version).map_or(cached == version, std::cmp::Ordering::is_ge)
+        }
     }
 }
 

@@ -5,25 +5,38 @@ use std::io::{IoSlice, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use hyper_rustls::MaybeHttpsStream;
 use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::either::Either;
 
 /// How much is read at once.
 const AT_ONCE: usize = 64 * 1024;
 
-/// A TCP connection; writes go straight through.
-pub(super) struct Ahead(BufReader<TcpStream>);
+/// A connection to a proxy that is enciphered itself.
+pub(super) type Secured = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// A TCP connection, enciphered as far as a proxy or not; writes go straight through.
+pub(super) struct Ahead(BufReader<Either<TcpStream, TokioIo<Secured>>>);
 
 impl Ahead {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self(BufReader::with_capacity(AT_ONCE, stream))
+    pub(super) fn plain(stream: TcpStream) -> Self {
+        Self(BufReader::with_capacity(AT_ONCE, Either::Left(stream)))
+    }
+
+    pub(super) fn secured(stream: Secured) -> Self {
+        Self(BufReader::with_capacity(AT_ONCE, Either::Right(TokioIo::new(stream))))
     }
 }
 
 impl Connection for Ahead {
     fn connected(&self) -> Connected {
-        self.0.get_ref().connected()
+        match self.0.get_ref() {
+            Either::Left(stream) => stream.connected(),
+            Either::Right(stream) => stream.inner().connected(),
+        }
     }
 }
 

@@ -97,19 +97,13 @@ struct Listening {
 
 impl Listening {
     async fn on(protocols: &[&str]) -> Self {
-        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        let mut tls = ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
-        tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let (certificate, tls) = identity(protocols);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
         let mut config = kube::Config::new(url.parse().unwrap());
-        config.root_cert = Some(vec![made.cert.der().to_vec()]);
+        config.root_cert = Some(vec![certificate]);
         let requests = Arc::default();
-        tokio::spawn(serve(listener, TlsAcceptor::from(Arc::new(tls)), Arc::clone(&requests)));
+        tokio::spawn(serve(listener, tls, Arc::clone(&requests)));
         Self { config, requests }
     }
 
@@ -129,6 +123,19 @@ impl Listening {
         numbers.dedup();
         numbers.len()
     }
+}
+
+/// A certificate of this host that vouches for itself, and the TLS of a server that shows it.
+fn identity(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let certificate = made.cert.der().clone();
+    let mut tls = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    tls.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    (certificate.to_vec(), TlsAcceptor::from(Arc::new(tls)))
 }
 
 type Log = Arc<Mutex<Vec<(usize, Version, String)>>>;
@@ -222,51 +229,97 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up() {
 }
 
 /// A proxy that connects wherever it is asked to; it tells what it was asked, with whose word.
-async fn proxy(asked: Arc<Mutex<Vec<String>>>) -> String {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+async fn proxy(asked: Arc<Mutex<Vec<String>>>, tls: Option<TlsAcceptor>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
-            let (mut caller, _) = listener.accept().await.unwrap();
-            let asked = Arc::clone(&asked);
+            let (caller, _) = listener.accept().await.unwrap();
+            let (asked, tls) = (Arc::clone(&asked), tls.clone());
             tokio::spawn(async move {
-                let mut head = Vec::new();
-                while !head.ends_with(b"\r\n\r\n") {
-                    head.push(caller.read_u8().await.unwrap());
+                match tls {
+                    None => pass_on(caller, asked).await,
+                    Some(tls) => {
+                        if let Ok(caller) = tls.accept(caller).await {
+                            pass_on(caller, asked).await;
+                        }
+                    }
                 }
-                let head = String::from_utf8(head).unwrap();
-                let target = head.split(' ').nth(1).unwrap().to_owned();
-                asked.lock().unwrap().push(head);
-                let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
-                caller.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-                let _ = tokio::io::copy_bidirectional(&mut caller, &mut server).await;
             });
         }
     });
     address.to_string()
 }
 
+async fn pass_on(
+    mut caller: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    asked: Arc<Mutex<Vec<String>>>,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(caller.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap();
+    let target = head.split(' ').nth(1).unwrap().to_owned();
+    asked.lock().unwrap().push(head);
+    let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
+    caller.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+    let _ = tokio::io::copy_bidirectional(&mut caller, &mut server).await;
+}
+
 #[tokio::test]
 async fn a_proxy_carries_everything_and_sees_nothing() {
     let server = Listening::on(&["h2", "http/1.1"]).await;
     let asked = Arc::<Mutex<Vec<String>>>::default();
-    let address = proxy(Arc::clone(&asked)).await;
+    let address = proxy(Arc::clone(&asked), None).await;
     let mut config = server.config.clone();
     config.proxy_url = Some(format!("http://me:p%40ss@{address}").parse().unwrap());
     let client = connect_except(&config, Env::system(), "").unwrap();
     let watch = get(&client, "/watched?watch=true").await;
     get(&client, "/asked").await;
     drop(watch);
-    let asked = asked.lock().unwrap().clone();
+    assert_asked(&asked.lock().unwrap(), &server);
+    let versions = server.requests.lock().unwrap().clone();
+    assert!(versions.iter().all(|(_, version, _)| *version == Version::HTTP_2), "{versions:?}");
+}
+
+/// Twice, with the word of `me:p@ss`.
+fn assert_asked(asked: &[String], server: &Listening) {
     assert_eq!(asked.len(), 2, "a connection for the watch, one for the rest: {asked:?}");
     for head in asked {
         let target = server.config.cluster_url.authority().unwrap();
         assert!(head.starts_with(&format!("CONNECT {target} ")), "{head}");
         assert!(head.to_lowercase().contains("proxy-authorization: basic bwu6cebzcw=="), "{head}");
     }
+}
+
+#[tokio::test]
+async fn a_proxy_over_tls_is_trusted_first_and_asked_then() {
+    let server = Listening::on(&["h2", "http/1.1"]).await;
+    let (certificate, tls) = identity(&[]);
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let address = proxy(Arc::clone(&asked), Some(tls)).await;
+    let mut config = server.config.clone();
+    config.proxy_url = Some(format!("https://me:p%40ss@{address}").parse().unwrap());
+
+    let stranger = connect_except(&config, Env::system(), "").unwrap();
+    let request = Request::get("/asked").body(Body::empty()).unwrap();
+    let error = format!("{:?}", stranger.send(request).await.unwrap_err());
+    assert!(error.contains("InvalidCertificate"), "nobody vouches for the proxy: {error}");
+    assert!(asked.lock().unwrap().is_empty(), "no word before it is trusted");
+
+    config.root_cert.as_mut().unwrap().push(certificate);
+    let client = connect_except(&config, Env::system(), "").unwrap();
+    let watch = get(&client, "/watched?watch=true").await;
+    get(&client, "/asked").await;
+    drop(watch);
+    assert_asked(&asked.lock().unwrap(), &server);
     let versions = server.requests.lock().unwrap().clone();
     assert!(versions.iter().all(|(_, version, _)| *version == Version::HTTP_2), "{versions:?}");
+
+    get(&connect_except(&config, Env::system(), "127.0.0.0/8").unwrap(), "/straight").await;
+    assert_eq!(asked.lock().unwrap().len(), 2, "a host in NO_PROXY needs no proxy");
 }
 
 #[tokio::test]

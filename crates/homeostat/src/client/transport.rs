@@ -29,7 +29,9 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Nothing is sent twice by this client itself: requests of reconciles are, where that is safe.
 ///
 /// The proxy that `config` names (`proxy-url`, or `$HTTPS_PROXY` where it does not say) is used for
-/// everything, except for hosts in `$NO_PROXY`; it may be an `http` or a `socks5` one.
+/// everything, except for hosts in `$NO_PROXY`; it may be an `http`, an `https` or a `socks5` one,
+/// with a user and a password in its URL. An `https` one is trusted if this host or the cluster's
+/// own authority vouches for it.
 ///
 /// # Errors
 /// When the certificates or credentials of `config` cannot be used, or its proxy is of another kind.
@@ -108,7 +110,7 @@ fn connector(
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
-    let way = Way::to(&config.cluster_url, config.proxy_url.as_ref(), except, http)?;
+    let way = Way::to(config, except, http)?;
     let tls = config.rustls_client_config()?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let builder = match &config.tls_server_name {

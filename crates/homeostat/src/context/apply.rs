@@ -12,6 +12,7 @@ use bytes::Bytes;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
+use super::barrier::Part;
 use super::memory::LastApply;
 use super::write::nameless;
 use super::{Applied, Change, Context, claim, owner, request};
@@ -96,8 +97,8 @@ impl<K: AnyObject> Context<K> {
 
     async fn child<T: AnyObject>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {
         let manager = self.controller();
-        if let Some(informer) = self.full_cache_of(kind, key) {
-            self.settle(kind, Some(key)).await?;
+        if let Some(informer) = self.cache_of(kind, key, Part::Whole) {
+            self.settle(kind, key, &informer).await?;
             let entry = informer.entry(key);
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(entry.is_some()));
             let Some(entry) = entry else { return Ok(None) };

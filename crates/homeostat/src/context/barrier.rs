@@ -3,11 +3,13 @@
 //! Kept per key, not per kind: a list waits only for the writes of reconciles of its own key, the
 //! last reconcile's included, so that nothing is made twice because its event is still on the way.
 
-use super::{Context, Memories, PATIENCE};
+use kube::core::{ObjectMeta, Selector};
+
+use super::{Context, Memory, PATIENCE, Shared};
 use crate::cache::{Expect, Informer, KindCache};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{AnyObject, Kind};
+use crate::kind::{AnyObject, Kind, Object};
 
 /// A write that the cache may not show yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,93 +19,176 @@ pub(crate) struct Pending {
     pub(super) uid: String,
     /// What the cache must have seen of it.
     pub(super) until: Expect,
+    /// Whether its labels keep it out of the declared cache, which then will not show it.
+    pub(super) left_out: bool,
+}
+
+impl Pending {
+    fn is_to(&self, kind: &Kind, key: Option<&Key>) -> bool {
+        self.kind == *kind && key.is_none_or(|key| self.key == *key)
+    }
+
+    fn is_shown_by(&self, cache: &Informer) -> bool {
+        cache.shows(&self.key, &self.uid, self.until_in(cache))
+    }
+
+    fn until_in(&self, cache: &Informer) -> &Expect {
+        if self.left_out && cache.is_labelled() { &Expect::Deleted } else { &self.until }
+    }
 }
 
 impl<K: AnyObject> Context<K> {
-    /// Later reads of that object, and lists of its kind, wait until the cache has seen `until`.
-    pub(super) fn expect(&self, kind: &Kind, key: &Key, uid: &str, until: Expect) {
-        if self.cache_of(kind, key).is_none() {
-            return; // Read from the API, which has it already.
+    /// Later reads of that object, and lists of its kind, wait until it is gone or going.
+    pub(super) fn expect_end(&self, kind: &Kind, key: &Key, uid: Option<&str>, until: Expect) {
+        let uid = uid.unwrap_or_default().to_owned();
+        let (kind, key) = (kind.clone(), key.clone());
+        self.expect(Pending { kind, key, uid, until, left_out: false });
+    }
+
+    /// Later reads of that object, and lists of its kind, wait for that version of it.
+    pub(super) fn expect_version(&self, kind: &Kind, key: &Key, meta: &ObjectMeta) {
+        let (Some(uid), Some(revision)) = (&meta.uid, &meta.resource_version) else { return };
+        let (uid, until) = (uid.clone(), Expect::Version(revision.clone()));
+        let leaves_out = |cache: &KindCache| cache.leaves_out(meta.labels.as_ref());
+        let left_out = self.run.shared.caches.get(kind).is_some_and(leaves_out);
+        let (kind, key) = (kind.clone(), key.clone());
+        self.expect(Pending { kind, key, uid, until, left_out });
+    }
+
+    fn expect(&self, pending: Pending) {
+        let (shared, owner) = (&self.run.shared, &self.run.key);
+        // What no cache can show is read from the API, which has it already.
+        if shared.caches_of(owner, &pending.kind, &pending.key).next().is_some() {
+            shared.memories.with(owner, |memory| memory.expect(pending));
         }
-        let (kind, key, uid) = (kind.clone(), key.clone(), uid.to_owned());
-        self.run.shared.memories.with(&self.run.key, |memory| {
-            memory.pending.retain(|old| old.kind != kind || old.key != key);
-            memory.pending.push(Pending { kind, key, uid, until });
-        });
     }
 
-    /// Waits until the cache shows the writes of this key to `kind` (to one object of it).
-    pub(super) async fn settle(&self, kind: &Kind, key: Option<&Key>) -> Result<()> {
-        let cache_of = |key: &Key| self.cache_of(kind, key);
-        settle(&self.run.shared.memories, &self.run.key, cache_of, kind, key).await
+    /// Waits until `cache` shows the writes of this key to one object.
+    pub(super) async fn settle(&self, kind: &Kind, key: &Key, cache: &Informer) -> Result<()> {
+        self.run.shared.settle(&self.run.key, kind, Some((key, cache))).await
     }
 
-    /// The cache that would show the whole object `key` if it is there.
-    pub(super) fn full_cache_of(&self, kind: &Kind, key: &Key) -> Option<Informer> {
-        let declared = self.run.shared.caches.get(kind);
-        if declared.is_some_and(KindCache::is_metadata_only) {
-            return self.followed_cache_of(kind, key);
-        }
-        self.cache_of(kind, key)
+    /// Waits until the declared cache of `kind` shows the writes of this key to it.
+    pub(super) async fn settle_all(&self, kind: &Kind) -> Result<()> {
+        self.run.shared.settle(&self.run.key, kind, None).await
     }
 
-    /// The cache that would show at least the metadata of the object `key` if it is there.
-    pub(super) fn cache_of(&self, kind: &Kind, key: &Key) -> Option<Informer> {
-        self.declared_cache_of(kind, key).or_else(|| self.followed_cache_of(kind, key))
+    /// The cache that would show that much of the object `key` if it is there.
+    pub(super) fn cache_of(&self, kind: &Kind, key: &Key, part: Part) -> Option<Informer> {
+        let declared = self.declared_cache_of(kind, key, part);
+        declared.or_else(|| self.run.shared.followed(&self.run.key, kind, key))
     }
 
-    /// The same among those of the declared kinds. One that is limited to labels shows the primary
-    /// and knows nothing of others, so that nobody waits for it to show them.
-    pub(super) fn declared_cache_of(&self, kind: &Kind, key: &Key) -> Option<Informer> {
-        let cache = self.run.shared.caches.get(kind)?;
-        let knows = !cache.is_labelled() || (kind == self.kind() && *key == self.run.key);
-        let informer = cache.informer(key.namespace.as_deref()).filter(|_| knows)?;
-        // A namespace may have joined a moment ago.
-        informer.is_synced().then_some(informer)
+    /// The same among those of the declared kinds. One that is limited to a selection answers only
+    /// for what it holds, and is not waited for: what it lacks, or does not show yet, has the API.
+    pub(super) fn declared_cache_of(&self, kind: &Kind, key: &Key, part: Part) -> Option<Informer> {
+        let cache = self.run.shared.caches.get(kind).filter(|cache| part.is_in(cache))?;
+        let informer = self.run.shared.declared(kind, key)?;
+        let holds = || informer.entry(key).is_some() && self.shows(&informer, kind, Some(key));
+        (!cache.is_selective() || holds()).then_some(informer)
     }
 
-    fn followed_cache_of(&self, kind: &Kind, key: &Key) -> Option<Informer> {
-        let place = (kind.clone(), key.clone());
-        let informer = self.run.shared.follows.informer(&self.run.key, &place)?;
-        informer.is_synced().then_some(informer)
+    /// The cache of all objects of a declared kind in `namespace` that match `selector`; `None` when
+    /// it is limited to another namespace or selection, or knows less of them.
+    pub(super) fn cache(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+        part: Part,
+    ) -> Option<Informer> {
+        let fits = |cache: &&KindCache| part.is_in(cache) && cache.knows_all(selector);
+        let cache = self.run.shared.caches.get(kind).filter(fits)?;
+        let informer = cache.informer(namespace).filter(Informer::is_synced)?;
+        (!cache.is_selective() || self.shows(&informer, kind, None)).then_some(informer)
     }
 
-    /// The cache of all objects of a declared kind in `namespace`; `None` when it is limited to
-    /// another namespace, or to labels.
-    pub(super) fn cache(&self, kind: &Kind, namespace: Option<&str>) -> Option<Informer> {
-        let cache = self.run.shared.caches.get(kind).filter(|cache| !cache.is_labelled())?;
+    /// The cache that keeps the indexes of a declared kind in `namespace`.
+    pub(super) fn indexed_cache(&self, kind: &Kind, namespace: Option<&str>) -> Option<Informer> {
+        let cache = self.run.shared.caches.get(kind).filter(|cache| Part::Whole.is_in(cache))?;
         cache.informer(namespace).filter(Informer::is_synced)
     }
 
-    /// The same, if it knows more than the metadata.
-    pub(super) fn full_cache(&self, kind: &Kind, namespace: Option<&str>) -> Option<Informer> {
-        let full = self.run.shared.caches.get(kind).is_some_and(|cache| !cache.is_metadata_only());
-        full.then(|| self.cache(kind, namespace)).flatten()
+    /// Whether a cache shows the writes of this key to `kind` (to one object of it) already.
+    fn shows(&self, informer: &Informer, kind: &Kind, key: Option<&Key>) -> bool {
+        let concerns = |write: &&Pending| write.is_to(kind, key);
+        let all = |memory: &mut Memory| {
+            memory.pending.iter().filter(concerns).all(|write| write.is_shown_by(informer))
+        };
+        self.run.shared.memories.with_known(&self.run.key, all).unwrap_or(true)
     }
 }
 
-/// Waits until the cache shows what reconciles of `owner` wrote to `kind`, or to one object of it.
-pub(crate) async fn settle(
-    memories: &Memories,
-    owner: &Key,
-    cache_of: impl Fn(&Key) -> Option<Informer>,
-    kind: &Kind,
-    key: Option<&Key>,
-) -> Result<()> {
-    let concerns =
-        |write: &&Pending| write.kind == *kind && key.is_none_or(|key| write.key == *key);
-    let pending = memories.with_known(owner, |memory| {
-        memory.pending.iter().filter(concerns).cloned().collect::<Vec<Pending>>()
-    });
-    for write in pending.unwrap_or_default() {
-        let Pending { key, uid, until, .. } = &write;
-        if let Some(informer) = cache_of(key) {
-            let seen = informer.wait_for_object(key, uid, until, PATIENCE).await;
-            seen.map_err(|_| {
-                Error::Stale(format!("{kind} {key} was written and is not seen yet"))
-            })?;
-        }
-        memories.with(owner, |memory| memory.pending.retain(|other| *other != write));
+impl Shared {
+    /// Waits until the cache of the primaries shows what reconciles of `owner` wrote to it.
+    pub(crate) async fn settle_primary(&self, owner: &Key, cache: &Informer) -> Result<()> {
+        self.settle(owner, &self.kind, Some((owner, cache))).await
     }
-    Ok(())
+
+    /// Waits until a cache shows what reconciles of `owner` wrote to one object, or the declared
+    /// cache what they wrote to any object of `kind`.
+    async fn settle(
+        &self,
+        owner: &Key,
+        kind: &Kind,
+        object: Option<(&Key, &Informer)>,
+    ) -> Result<()> {
+        let concerns = |write: &&Pending| write.is_to(kind, object.map(|(key, _)| key));
+        let pending = self.memories.with_known(owner, |memory| {
+            memory.pending.iter().filter(concerns).cloned().collect::<Vec<Pending>>()
+        });
+        for write in pending.unwrap_or_default() {
+            let Pending { key, uid, .. } = &write;
+            let cache = match object {
+                Some((_, cache)) => Some(cache.clone()),
+                None => self.declared(kind, key),
+            };
+            if let Some(cache) = cache {
+                let seen = cache.wait_for_object(key, uid, write.until_in(&cache), PATIENCE).await;
+                seen.map_err(|_| {
+                    Error::Stale(format!("{kind} {key} was written and is not seen yet"))
+                })?;
+            }
+            // A kind may have several caches, and they are not in step.
+            if self.caches_of(owner, kind, key).all(|cache| write.is_shown_by(&cache)) {
+                self.memories.with(owner, |memory| memory.pending.retain(|other| *other != write));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever may show the object `key` to reconciles of `owner`.
+    fn caches_of(&self, owner: &Key, kind: &Kind, key: &Key) -> impl Iterator<Item = Informer> {
+        [self.declared(kind, key), self.followed(owner, kind, key)].into_iter().flatten()
+    }
+
+    /// The cache of a declared kind in whose part of the cluster the object `key` is.
+    fn declared(&self, kind: &Kind, key: &Key) -> Option<Informer> {
+        // A namespace may have joined a moment ago.
+        self.caches.get(kind)?.informer(key.namespace.as_deref()).filter(Informer::is_synced)
+    }
+
+    /// The watch on an object that `owner` follows.
+    fn followed(&self, owner: &Key, kind: &Kind, key: &Key) -> Option<Informer> {
+        let place = (kind.clone(), key.clone());
+        self.follows.informer(owner, &place).filter(Informer::is_synced)
+    }
+}
+
+/// How much of an object is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    Metadata,
+}
+
+impl Part {
+    /// What type `T` can show.
+    pub(super) fn of<T: Object>() -> Self {
+        if T::metadata_api() { Self::Metadata } else { Self::Whole }
+    }
+
+    fn is_in(self, cache: &KindCache) -> bool {
+        self == Self::Metadata || !cache.is_metadata_only()
+    }
 }

@@ -1,6 +1,9 @@
 //! The book of things outside: intent before the call, id after it, and what the policy says when
 //! the object goes.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{Change, Context};
@@ -10,17 +13,23 @@ use crate::external::{
 };
 use crate::kind::AnyObject;
 
+/// How often a stranger's thing is looked at again: it tells nobody when it goes.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
 impl<K: AnyObject> Context<K> {
     /// Makes sure of one thing outside the cluster, as `policy` says. `name` tells the things of one
     /// object apart: a short lower-case word that never changes.
     ///
     /// Before the first call that makes something, a token is on record in the primary (annotation
     /// `external.homeostat.dev/<name>`), so that what a crash or a lost answer leaves behind is found
-    /// and finished instead of being made twice. What is removed by somebody else is made anew. The
-    /// outside sends no events: return [`crate::Outcome::RequeueAfter`] to look again.
+    /// and finished instead of being made twice. What is removed by somebody else is made anew, unless
+    /// a stranger's has taken its place. The outside sends no events: return
+    /// [`crate::Outcome::RequeueAfter`] to look again.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] for a stranger's thing; what the thing or the API says.
+    /// [`Error::NotOurs`] for a stranger's thing: a reconcile that ends with it runs again every
+    /// 30 s, so that the object goes on by itself once the thing is gone. What the thing or the API
+    /// says.
     pub async fn external<E: External>(
         &self,
         name: &str,
@@ -52,13 +61,13 @@ impl<K: AnyObject> Context<K> {
             Some(Entry { id: Some(id), .. }) => match thing.find(Find::Id(&id)).await? {
                 Some(found) => thing.update(found).await?,
                 // Removed by somebody else. A new token: the old one stands for what is gone.
-                None => self.make_external(name, self.env().uid(), thing).await?,
+                None => self.begin_external(name, existing, thing).await?,
             },
         };
         Ok(Outside::Present { found, change })
     }
 
-    /// Nothing is on record: it is somebody's, or it is to be made.
+    /// Nothing that is there is on record: it is somebody's, or it is to be made.
     async fn begin_external<E: External>(
         &self,
         name: &str,
@@ -73,12 +82,20 @@ impl<K: AnyObject> Context<K> {
                 self.write_external(name, &Entry { token, id }).await?;
                 thing.update(found).await
             }
-            (Some(found), Existing::Refuse) => Err(Error::NotOurs {
-                object: format!("{name} {}", thing.id(&found)),
-                owner: "not on record here".to_owned(),
-                remedy: "rename or remove it, then edit this object (an annotation will do)",
-            }),
+            (Some(found), Existing::Refuse) => {
+                self.run.waits_outside.store(true, Ordering::Relaxed);
+                Err(Error::NotOurs {
+                    object: format!("{name} {}", thing.id(&found)),
+                    owner: "not on record here".to_owned(),
+                    remedy: "rename or remove it, and this object goes on by itself",
+                })
+            }
         }
+    }
+
+    /// When to look again after a terminal error, if nothing else would say that its cause is gone.
+    pub(crate) fn look_again(&self) -> Option<Duration> {
+        self.run.waits_outside.load(Ordering::Relaxed).then_some(LOOK_AGAIN)
     }
 
     /// A call went out, and what came of it is not known.

@@ -62,8 +62,7 @@ impl<K: AnyObject> Context<K> {
             && meta.deletion_grace_period_seconds.unwrap_or_default() == 0;
         if meta.deletion_timestamp.is_some() && unheld {
             // The last finalizer went, and the object with it.
-            let uid = meta.uid.as_deref().unwrap_or_default();
-            self.expect(kind, key, uid, crate::cache::Expect::Deleted);
+            self.expect_end(kind, key, meta.uid.as_deref(), crate::cache::Expect::Deleted);
         }
         Ok(())
     }

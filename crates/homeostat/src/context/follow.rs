@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::barrier::Part;
 use super::{Context, PATIENCE};
 use crate::cache::{Caches, Delta, Informer, Scope, SourceState};
 use crate::controller;
@@ -38,7 +39,7 @@ impl<K: AnyObject> Context<K> {
     pub async fn follow_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
         let (follows, place) = (&self.run.shared.follows, (kind.clone(), key.clone()));
         self.run.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
-        if self.declared_cache_of(kind, key).is_some() {
+        if self.declared_cache_of(kind, key, Part::Metadata).is_some() {
             follows.add(&self.run.key, &place);
             return self.get_of(kind, key).await;
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::barrier::Pending;
+use crate::cache::{Delta, Expect, revision};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::trigger::Trigger;
@@ -46,6 +47,20 @@ impl Memory {
             && applied.is_empty()
             && (undecodable.is_none() && terminal.is_none() && own_step.is_none())
             && (*conflicts, *failures) == (0, 0)
+    }
+
+    /// Later reads wait for this, unless they wait for a later version of the same object already.
+    pub(super) fn expect(&mut self, new: Pending) {
+        let is_same = |old: &Pending| old.kind == new.kind && old.key == new.key;
+        let is_later = |old: &Pending| match (&old.until, &new.until) {
+            (Expect::Version(old), Expect::Version(new)) => revision::is_earlier(new, old),
+            _ => false,
+        };
+        if self.pending.iter().any(|old| is_same(old) && old.uid == new.uid && is_later(old)) {
+            return;
+        }
+        self.pending.retain(|old| !is_same(old));
+        self.pending.push(new);
     }
 
     /// The runtime is about to change the primary at resourceVersion `from`.
@@ -119,6 +134,17 @@ impl Memories {
     ) -> Option<R> {
         let known = lock(&self.0).contains_key(key);
         known.then(|| self.with(key, work))
+    }
+
+    /// Later reads of `key` find at least what this change of an object has left.
+    pub(crate) fn heard(&self, key: &Key, kind: &Kind, delta: &Delta) {
+        let Some(entry) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+        // What left a selection may be there all the same; its last version says when it left.
+        let until = Expect::Version(entry.header.resource_version.to_string());
+        let (kind, uid) = (kind.clone(), entry.header.uid.to_string());
+        let left_out = false;
+        let change = Pending { kind, key: delta.key().clone(), uid, until, left_out };
+        self.with(key, |memory| memory.expect(change));
     }
 
     /// Forgets `key`.

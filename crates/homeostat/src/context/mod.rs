@@ -41,7 +41,6 @@ use crate::lease::Fence;
 use crate::trigger::{Trigger, Triggers};
 
 pub use crate::event::EventType;
-pub(crate) use barrier::settle;
 pub(crate) use follow::Follows;
 pub(crate) use memory::{Memories, Memory};
 use notes::Notes;
@@ -173,13 +172,26 @@ struct Run<K> {
     followed: Mutex<BTreeSet<follow::Place>>,
     /// Whether this reconcile itself said how ready the primary is.
     said_ready: AtomicBool,
+    /// Whether something outside the cluster, which tells nobody when it goes, was in the way.
+    waits_outside: AtomicBool,
 }
 
 impl<K: AnyObject> Context<K> {
     pub(crate) fn new(shared: Arc<Shared>, key: Key, triggers: Triggers, primary: Arc<K>) -> Self {
         let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
         let (is_sound, said_ready) = (AtomicBool::new(false), AtomicBool::new(false));
-        let run = Run { shared, key, triggers, primary, is_sound, notes, followed, said_ready };
+        let waits_outside = AtomicBool::new(false);
+        let run = Run {
+            shared,
+            key,
+            triggers,
+            primary,
+            is_sound,
+            notes,
+            followed,
+            said_ready,
+            waits_outside,
+        };
         Self { run: Arc::new(run) }
     }
 

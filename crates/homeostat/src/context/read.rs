@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kube::api::GetParams;
-use kube::core::PartialObjectMeta;
+use kube::core::{PartialObjectMeta, Selector};
 
+use super::barrier::Part;
 use super::request::Answer;
 use super::{Context, request};
 use crate::cache::selector;
@@ -19,8 +20,7 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// [`crate::Error::Stale`] when the cache does not catch up with this key's writes within 5 s.
     pub async fn get<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {
-        let kind = Kind::of::<T>();
-        self.get_of(&kind, &self.key_beside(&kind, name)).await
+        self.get_key(&self.key_beside(&Kind::of::<T>(), name)).await
     }
 
     /// The object of that key; `None` if there is none.
@@ -28,7 +28,7 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn get_key<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        self.get_of(&Kind::of::<T>(), key).await
+        self.get_part(&Kind::of::<T>(), key, Part::of::<T>()).await
     }
 
     /// The same for a kind known only at run time, read as [`kube::api::DynamicObject`] or as any
@@ -37,13 +37,7 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn get_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
-        if let Some(informer) = self.full_cache_of(kind, key) {
-            self.settle(kind, Some(key)).await?;
-            let found = informer.get(key)?;
-            self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
-            return Ok(found);
-        }
-        self.get_live_of(kind, key).await
+        self.get_part(kind, key, Part::Whole).await
     }
 
     /// The metadata of an object of a kind that may be cached without the rest; `None` if there is
@@ -52,8 +46,17 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn metadata(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<PartialObjectMeta>>> {
-        if let Some(informer) = self.cache_of(kind, key) {
-            self.settle(kind, Some(key)).await?;
+        self.get_part(kind, key, Part::Metadata).await
+    }
+
+    async fn get_part<T: View>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        part: Part,
+    ) -> Result<Option<Arc<T>>> {
+        if let Some(informer) = self.cache_of(kind, key, part) {
+            self.settle(kind, key, &informer).await?;
             let found = informer.get(key)?;
             self.note_read(kind, Some(key), ReadFrom::Cache, usize::from(found.is_some()));
             return Ok(found);
@@ -88,7 +91,7 @@ impl<K: AnyObject> Context<K> {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Arc<T>>> {
-        self.list_of(&Kind::of::<T>(), namespace, selector).await
+        self.list_part(&Kind::of::<T>(), namespace, selector, Part::of::<T>()).await
     }
 
     /// The same for a kind known only at run time.
@@ -101,11 +104,21 @@ impl<K: AnyObject> Context<K> {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Arc<T>>> {
+        self.list_part(kind, namespace, selector, Part::Whole).await
+    }
+
+    async fn list_part<T: View>(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+        part: Part,
+    ) -> Result<Vec<Arc<T>>> {
         let namespace = namespace.filter(|_| kind.is_namespaced());
-        if let Some(informer) = self.full_cache(kind, namespace) {
-            let selector = selector::parse(selector)?;
-            self.settle(kind, None).await?;
-            let found = informer.select(namespace, &selector);
+        let wanted = selector::parse(selector)?;
+        if let Some(informer) = self.cache(kind, namespace, &wanted, part) {
+            self.settle_all(kind).await?;
+            let found = informer.select(namespace, &wanted);
             self.note_read(kind, None, ReadFrom::Cache, found.len());
             return Ok(found);
         }
@@ -117,7 +130,7 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn owned<T: Object>(&self) -> Result<Vec<Arc<T>>> {
-        self.owned_of(&Kind::of::<T>()).await
+        self.owned_part(&Kind::of::<T>(), Part::of::<T>()).await
     }
 
     /// The same for a kind known only at run time.
@@ -125,11 +138,15 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// As [`Self::get`].
     pub async fn owned_of<T: View>(&self, kind: &Kind) -> Result<Vec<Arc<T>>> {
+        self.owned_part(kind, Part::Whole).await
+    }
+
+    async fn owned_part<T: View>(&self, kind: &Kind, part: Part) -> Result<Vec<Arc<T>>> {
         let primary = self.primary();
         let uid = primary.meta().uid.as_deref().unwrap_or_default();
         let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
-        if let Some(informer) = self.full_cache(kind, namespace) {
-            self.settle(kind, None).await?;
+        if let Some(informer) = self.cache(kind, namespace, &Selector::default(), part) {
+            self.settle_all(kind).await?;
             let controlled =
                 |owner: Option<&crate::cache::Owner>| owner.is_some_and(|o| *o.uid == *uid);
             let entries = informer.by_owner(uid).into_iter();
@@ -164,11 +181,11 @@ impl<K: AnyObject> Context<K> {
     ) -> Result<Vec<Arc<T>>> {
         let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
         let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
-        let (Some(informer), Some(name)) = (self.full_cache(kind, namespace), name) else {
+        let (Some(informer), Some(name)) = (self.indexed_cache(kind, namespace), name) else {
             let why = format!("the controller has no index {index} of {kind} here");
             return Err(Error::terminal(why));
         };
-        self.settle(kind, None).await?;
+        self.settle_all(kind).await?;
         let mut found = informer.by_index(name, value)?;
         found.retain(|e| namespace.is_none() || e.header.key.namespace.as_deref() == namespace);
         self.note_read(kind, None, ReadFrom::Cache, found.len());

@@ -32,9 +32,17 @@ impl<K: AnyObject> Context<K> {
     /// only at run time `observedGeneration` is kept up where the status has one already.
     ///
     /// # Errors
-    /// Terminal when `status` is not the status of the kind; a conflict when the primary changed
+    /// Terminal when `status` is not the status of the kind, or the controller knows the metadata of
+    /// its primaries alone; a conflict when the primary changed
     /// meanwhile; otherwise what the API says.
     pub async fn status<S: Serialize>(&self, status: S) -> Result<Change> {
+        if K::metadata_api() {
+            let why = "its controller knows the metadata alone; write it with merge_patch_status";
+            return Err(Error::terminal(format!(
+                "the status of {} is not known: {why}",
+                self.kind()
+            )));
+        }
         let wish = serde_json::to_value(status).map_err(Error::terminal)?;
         let Value::Object(wish) = wish else {
             return Err(Error::terminal("a status must be an object"));
@@ -64,6 +72,9 @@ impl<K: AnyObject> Context<K> {
     pub(crate) fn needs_mark(&self, mark: Mark<'_>) -> bool {
         if matches!(mark, Mark::Well) && self.run.is_sound.load(Ordering::Relaxed) {
             return false; // The usual case: the object need not be looked into.
+        }
+        if K::metadata_api() {
+            return false; // Whether there are conditions is not known.
         }
         self.marked(mark).is_ok_and(|patch| patch.is_some())
     }

@@ -5,9 +5,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::ObjectMeta;
 use serde_json::Value;
 
+use super::barrier::Part;
 use super::{Change, Context, owner, request};
 use crate::cache::Expect;
 use crate::error::{Error, Result};
@@ -87,7 +87,7 @@ impl<K: AnyObject> Context<K> {
             Err(error) => return Err(error),
         }
         self.note_write("delete", &kind, &key, Change::Deleted);
-        self.expect(&kind, &key, uid.as_deref().unwrap_or_default(), Expect::Deleting);
+        self.expect_end(&kind, &key, uid.as_deref(), Expect::Deleting);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl<K: AnyObject> Context<K> {
             None => path.patch(&key.name, &params, &patch),
         };
         // Looked at before the write: its event may come before its answer.
-        let cached = self.full_cache_of(kind, key).and_then(|all| all.entry(key));
+        let cached = self.cache_of(kind, key, Part::Whole).and_then(|all| all.entry(key));
         let answer = self.send(request).await?;
         let patched: Arc<T> = Arc::new(answer.decode(kind, key)?);
         let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
@@ -147,20 +147,13 @@ impl<K: AnyObject> Context<K> {
         self.note_change(verb, (kind, key), change, before, &answer.body);
         self.expect_version(kind, key, patched.meta());
         // The primary's next write is guarded by the version that this one made.
-        if *key == self.run.key
-            && kind == self.kind()
-            && let Ok(primary) = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>()
-        {
-            self.set_primary(primary);
+        if *key == self.run.key && kind == self.kind() {
+            let same = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>();
+            // Written as another type: whole, where the reconcile knows the metadata alone.
+            let same = same.ok().or_else(|| answer.decode(kind, key).map(Arc::new).ok());
+            same.into_iter().for_each(|primary| self.set_primary(primary));
         }
         Ok(patched)
-    }
-
-    /// Later reads wait for that version of the object.
-    pub(super) fn expect_version(&self, kind: &Kind, key: &Key, meta: &ObjectMeta) {
-        if let (Some(uid), Some(revision)) = (&meta.uid, &meta.resource_version) {
-            self.expect(kind, key, uid, Expect::Version(revision.clone()));
-        }
     }
 
     /// The object in the cache, if its kind is declared.
@@ -169,8 +162,8 @@ impl<K: AnyObject> Context<K> {
         kind: &Kind,
         key: &Key,
     ) -> Result<Option<Arc<T>>> {
-        let Some(informer) = self.full_cache_of(kind, key) else { return Ok(None) };
-        self.settle(kind, Some(key)).await?;
+        let Some(informer) = self.cache_of(kind, key, Part::Whole) else { return Ok(None) };
+        self.settle(kind, key, &informer).await?;
         informer.get(key)
     }
 }

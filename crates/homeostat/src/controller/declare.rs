@@ -27,7 +27,8 @@ pub(super) struct Declaration {
     pub(super) kind: Kind,
     pub(super) filter: Option<Predicate>,
     pub(super) background: Option<Predicate>,
-    pub(super) labels: Option<String>,
+    /// Which primaries, and how much of them.
+    pub(super) scope: Scope,
     pub(super) reach: Reach,
     pub(super) related: Vec<Related>,
     pub(super) indexes: Vec<(Kind, Indexed)>,
@@ -36,6 +37,8 @@ pub(super) struct Declaration {
 /// The caches of a controller.
 pub(super) struct Declared {
     pub(super) primaries: KindCache,
+    /// Every one of them; what nobody holds stops.
+    pub(super) all: Vec<KindCache>,
     /// Those that reconciles read.
     pub(super) caches: BTreeMap<Kind, KindCache>,
     pub(super) uncached: BTreeSet<Kind>,
@@ -60,50 +63,52 @@ impl Declaration {
         queue: &Queue<Key>,
     ) -> Declared {
         self.cache_what_is_indexed();
-        let Self { name, kind, filter, background, labels, reach, related, indexes } = self;
+        let Self { name, kind, filter, background, scope, reach, related, indexes } = self;
         let memories = Arc::new(Memories::default());
         let follows = Follows::new(world.caches.clone(), queue.clone());
         let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
 
-        let scope = Scope { labels, ..Scope::default() };
         let primaries = reach.cache(&world.caches, &kind, scope);
         let heard =
             source::primary(kind.clone(), queue.clone(), filter, background, Arc::clone(&memories));
         primaries.on_event(heard);
+        let mut all = vec![(kind.clone(), primaries.clone())];
+        let mut caches = BTreeMap::from([(kind.clone(), primaries.clone())]);
+        let mut uncached = BTreeSet::new();
+        let mut wakers = Vec::new();
+        for Related { kind: other, role, filter, scope, .. } in related {
+            if matches!(role, Role::Known) {
+                uncached.insert(other);
+                continue;
+            }
+            let cache = reach.cache(&world.caches, &other, scope);
+            keep_the_better(&mut caches, &other, &cache);
+            all.push((other.clone(), cache.clone()));
+            wakers.push((other, role, filter, cache));
+        }
         let names = Arc::new(names(&name, &indexes));
         let lookup = Lookup {
             env: world.env.clone(),
             client: client.clone(),
             kind: kind.clone(),
             primaries: primaries.clone(),
+            indexed: caches.get(&kind).unwrap_or(&primaries).clone(),
             indexes: Arc::clone(&names),
         };
-        let mut all = vec![(kind.clone(), primaries.clone())];
-        let mut caches = BTreeMap::from([(kind.clone(), primaries.clone())]);
-        let mut uncached = BTreeSet::new();
-        for Related { kind: other, role, filter, metadata_only, .. } in related {
-            if matches!(role, Role::Known) {
-                uncached.insert(other);
-                continue;
-            }
-            let scope = Scope { metadata_only, ..Scope::default() };
-            let cache = reach.cache(&world.caches, &other, scope);
-            keep_the_better(&mut caches, &other, &cache);
+        for (other, role, filter, cache) in wakers {
             let finder = match role {
-                Role::Owned => {
-                    Some(Finder::Owner { kind: kind.clone(), primaries: primaries.clone() })
-                }
+                Role::Owned => Finder::Owner { kind: kind.clone(), primaries: primaries.clone() },
                 Role::Watched(map) => {
                     let mapper = Mapper::new(other.clone(), map, queue.clone(), lookup.clone());
                     tasks.push(mapper.clone().run().boxed());
-                    Some(Finder::Mapped(mapper))
+                    Finder::Mapped(Box::new(mapper))
                 }
-                Role::Read | Role::Known => None,
+                Role::Read | Role::Known => continue,
             };
-            if let Some(finder) = finder {
-                cache.on_event(source::secondary(other.clone(), finder, filter, queue.clone()));
-            }
-            all.push((other, cache));
+            // Two informers of a kind are not in step: who is woken by one reads the other.
+            let read = caches.get(&other).is_some_and(|read| read.is_same(&cache));
+            let ahead = (!read).then(|| Arc::clone(&memories));
+            cache.on_event(source::secondary(other, finder, filter, queue.clone(), ahead));
         }
         for (kind, cache) in &caches {
             let (kind, follows) = (kind.clone(), Arc::clone(&follows));
@@ -116,8 +121,9 @@ impl Declaration {
             }
         }
 
+        let all: Vec<KindCache> = all.into_iter().map(|(_, cache)| cache).collect();
         let (each, one): (Vec<KindCache>, Vec<KindCache>) =
-            all.into_iter().map(|(_, cache)| cache).partition(KindCache::is_each);
+            all.iter().cloned().partition(KindCache::is_each);
         let needed = one.iter().flat_map(KindCache::informers).collect();
         let mut hoped_for = Vec::new();
         if let Reach::Several(namespaces) = reach {
@@ -129,6 +135,7 @@ impl Declaration {
         }
         Declared {
             primaries,
+            all,
             caches,
             uncached,
             indexes: names,
@@ -140,13 +147,15 @@ impl Declaration {
         }
     }
 
-    /// An index of a kind that nothing else declares is a reason to cache it.
+    /// An index of a kind that nothing else caches as a whole is a reason to do so.
     fn cache_what_is_indexed(&mut self) {
         for (kind, _) in &self.indexes {
             let cached = |other: &Related| {
-                other.kind == *kind && !other.metadata_only && !matches!(other.role, Role::Known)
+                let whole = !other.scope.metadata_only && !matches!(other.role, Role::Known);
+                other.kind == *kind && whole
             };
-            if *kind != self.kind && !self.related.iter().any(cached) {
+            let is_primary = *kind == self.kind && !self.scope.metadata_only;
+            if !is_primary && !self.related.iter().any(cached) {
                 self.related.push(Related::read(kind.clone()));
             }
         }
@@ -155,8 +164,7 @@ impl Declaration {
 
 /// Of two caches of a kind, reconciles read the one that knows more.
 fn keep_the_better(caches: &mut BTreeMap<Kind, KindCache>, kind: &Kind, cache: &KindCache) {
-    let knows_less = |kept: &KindCache| kept.is_labelled() || kept.is_metadata_only();
-    if caches.get(kind).is_none_or(knows_less) {
+    if caches.get(kind).is_none_or(|kept| kept.worth() < cache.worth()) {
         caches.insert(kind.clone(), cache.clone());
     }
 }

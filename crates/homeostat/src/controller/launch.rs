@@ -46,6 +46,8 @@ pub(crate) struct Launched {
     pub(crate) queue: Queue<Key>,
     pub(crate) workers: JoinSet<()>,
     primaries: KindCache,
+    /// Held for what they wake: those that no reconcile reads are nobody else's.
+    _caches: Vec<KindCache>,
 }
 
 impl Launched {
@@ -92,7 +94,7 @@ impl<K: AnyObject> Launch for Controller<K> {
 
     fn launch(self: Box<Self>, world: &World) -> Launched {
         let Self { name, kind, reconcile, related, indexes, sources, .. } = *self;
-        let Self { filter, background, labels, reach, give_up, .. } = *self;
+        let Self { filter, background, scope, reach, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let queue = Queue::with_rules(world.env.clone(), self.rules);
         if world.fence.has_lease() {
@@ -104,7 +106,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             kind: kind.clone(),
             filter,
             background,
-            labels,
+            scope,
             reach,
             related,
             indexes,
@@ -118,7 +120,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         );
         let declared = declaration.realize(world, &client, &queue);
         let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;
-        let Declared { needed, hoped_for, tasks, .. } = declared;
+        let Declared { all, needed, hoped_for, tasks, .. } = declared;
 
         let mut workers = JoinSet::new();
         for task in tasks {
@@ -170,7 +172,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         }
         let starting: Vec<Informer> = needed.into_iter().chain(hoped_for).collect();
         starting.iter().for_each(Informer::start);
-        Launched { name, starting, queue, workers, primaries }
+        Launched { name, starting, queue, workers, primaries, _caches: all }
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Lookup {
     pub(super) client: kube::Client,
     pub(super) kind: Kind,
     pub(super) primaries: KindCache,
+    /// The cache of their kind that knows most of them.
+    pub(super) indexed: KindCache,
     /// What the caches call the declared indexes.
     pub(super) indexes: Arc<BTreeMap<(Kind, String), String>>,
 }
@@ -45,7 +47,8 @@ impl Lookup {
         let name = self.indexes.get(&(self.kind.clone(), index.to_owned())).ok_or_else(|| {
             Error::terminal(format!("the controller has no index {index} of {}", self.kind))
         })?;
-        Ok(self.primaries.by_index(name, value)?.iter().map(key).collect())
+        let found = self.indexed.by_index(name, value)?;
+        Ok(found.iter().map(key).filter(|key| self.primaries.entry(key).is_some()).collect())
     }
 
     /// The client, for whatever else there is to know. Its writes pass only while this process leads.

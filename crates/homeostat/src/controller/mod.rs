@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cache::Namespaces;
+use crate::cache::{Namespaces, Scope};
 use crate::error::{Error, Result};
 use crate::hotloop::HotLoop;
 use crate::key::Key;
@@ -85,7 +85,8 @@ pub struct Controller<K> {
     filter: Option<Predicate>,
     background: Option<Predicate>,
     reach: Reach,
-    labels: Option<String>,
+    /// Which primaries, and how much of them; never a namespace.
+    scope: Scope,
     concurrency: usize,
     timeout: Duration,
     request_timeout: Duration,
@@ -96,6 +97,40 @@ pub struct Controller<K> {
 
 impl<K: Object> Controller<K> {
     /// A controller named after its kind, with one watch on the kind itself.
+    ///
+    /// The type of the primaries says how much of them is watched and cached. With
+    /// [`kube::core::PartialObjectMeta`] it is their metadata alone, a small part of the memory:
+    /// enough to label, to finalize, to make children. [`Context::get`](crate::Context::get) of the
+    /// whole type then asks the API, and the status is written by
+    /// [`Context::merge_patch_status`](crate::Context::merge_patch_status).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::kube::core::PartialObjectMeta;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// type Meta = PartialObjectMeta<Secret>;
+    ///
+    /// /// Says of each Secret since when it is there, and never sees what is in it.
+    /// async fn reconcile(secret: Arc<Meta>, ctx: Context<Meta>) -> Result<Outcome> {
+    ///     let since = secret.creation_timestamp().map(|time| time.0.to_string());
+    ///     let mut note = ConfigMap::default();
+    ///     note.metadata.name = Some(format!("{}-note", secret.name_any()));
+    ///     note.data = Some([("since".to_owned(), since.unwrap_or_default())].into());
+    ///     ctx.apply(note).await?;
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// let controller = Controller::new(reconcile).owns::<PartialObjectMeta<ConfigMap>>();
+    /// #     let running = cluster.start(controller).await;
+    /// #     let secret = serde_json::json!({ "metadata": { "name": "web" } });
+    /// #     cluster.create::<Secret>(secret).await;
+    /// #     cluster.until_one::<ConfigMap>("web-note", "a note", |note| note.data.is_some()).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
     pub fn new<How>(reconcile: impl IntoReconcile<K, How>) -> Self {
         Self::of(Kind::of::<K>(), reconcile)
     }
@@ -129,7 +164,7 @@ impl<K: AnyObject> Controller<K> {
             filter: None,
             background: None,
             reach: Reach::Everywhere,
-            labels: None,
+            scope: Scope { metadata_only: K::metadata_api(), ..Scope::default() },
             concurrency: 4,
             timeout: Duration::from_secs(5 * 60),
             request_timeout: Duration::from_secs(30),
@@ -146,16 +181,17 @@ impl<K: AnyObject> Controller<K> {
         self
     }
 
-    /// Wakes the owner when an object of kind `C` that it controls (by uid) changes.
+    /// Wakes the owner when an object of kind `C` that it controls (by uid) changes. Of
+    /// [`kube::core::PartialObjectMeta`] only the metadata is cached, here and in all its like.
     #[must_use]
     pub fn owns<C: Object>(self) -> Self {
-        self.relates(Related::owned(Kind::of::<C>()))
+        self.relates(Related::owned(Kind::of::<C>()).seen_as::<C>())
     }
 
     /// The same for changes that pass the filter only.
     #[must_use]
     pub fn owns_when<C: Object>(self, filter: Predicate) -> Self {
-        self.relates(Related::owned(Kind::of::<C>()).when(filter))
+        self.relates(Related::owned(Kind::of::<C>()).seen_as::<C>().when(filter))
     }
 
     /// Wakes the keys that `map` names when an object of kind `X` changes (old and new are
@@ -172,7 +208,7 @@ impl<K: AnyObject> Controller<K> {
         filter: Predicate,
         map: impl Fn(&X) -> Vec<Key> + Send + Sync + 'static,
     ) -> Self {
-        self.relates(Related::watched(Kind::of::<X>(), map).when(filter))
+        self.relates(Related::watched(Kind::of::<X>(), map).seen_as::<X>().when(filter))
     }
 
     /// Wakes the keys that `map` names, as [`Self::watches`]. A map that fails (or panics) is asked
@@ -182,7 +218,7 @@ impl<K: AnyObject> Controller<K> {
         self,
         map: impl Fn(&X) -> Result<Vec<Key>> + Send + Sync + 'static,
     ) -> Self {
-        self.relates(Related::try_watched(Kind::of::<X>(), map))
+        self.relates(Related::try_watched(Kind::of::<X>(), map).seen_as::<X>())
     }
 
     /// Wakes the keys that `map` names, as [`Self::watches`], where finding them takes a look at the
@@ -216,7 +252,7 @@ impl<K: AnyObject> Controller<K> {
     where
         Fut: Future<Output = Result<Vec<Key>>> + Send + 'static,
     {
-        self.relates(Related::watched_async(Kind::of::<X>(), map))
+        self.relates(Related::watched_async(Kind::of::<X>(), map).seen_as::<X>())
     }
 
     /// Wakes the keys that something outside the API names: a channel, a stream, a clock.
@@ -229,11 +265,11 @@ impl<K: AnyObject> Controller<K> {
     /// Caches kind `X` for reads without waking anything.
     #[must_use]
     pub fn reads<X: Object>(self) -> Self {
-        self.relates(Related::read(Kind::of::<X>()))
+        self.relates(Related::read(Kind::of::<X>()).seen_as::<X>())
     }
 
     /// Says what another kind means, at length: for kinds known only at run time, for caches of
-    /// metadata alone, with filters and indexes.
+    /// metadata alone, with selectors, filters and indexes.
     #[must_use]
     pub fn relates(mut self, mut related: Related) -> Self {
         let kind = related.kind.clone();
@@ -292,7 +328,16 @@ impl<K: AnyObject> Controller<K> {
     /// Only primaries whose labels match (`a=b,c in (d,e)`); others are not even cached.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
-        self.labels = Some(selector.to_owned());
+        self.scope.labels = Some(selector.to_owned());
+        self
+    }
+
+    /// Only primaries whose fields match (`metadata.name=a`, `spec.nodeName=b`); others are not even
+    /// cached. Servers know few fields of each kind: of a custom resource its name, its namespace
+    /// and what its definition calls selectable.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.scope.fields = Some(selector.to_owned());
         self
     }
 
@@ -373,7 +418,7 @@ impl<K> fmt::Debug for Controller<K> {
             .field("related", &self.related)
             .field("sources", &self.sources)
             .field("reach", &self.reach)
-            .field("labels", &self.labels)
+            .field("scope", &self.scope)
             .finish_non_exhaustive()
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::Predicate;
 use super::lookup::Lookup;
 use super::mapper::Map;
-use crate::cache::{self, Entry, Extract};
+use crate::cache::{self, Entry, Extract, Scope};
 use crate::error::Result;
 use crate::key::Key;
-use crate::kind::{Kind, View};
+use crate::kind::{Kind, Object, View};
 
 /// Another kind and what it means to a controller, for [`crate::Controller::relates`]: the long form
 /// of `owns`, `watches` and `reads`, for kinds known only at run time and for everything else that
@@ -31,7 +31,8 @@ pub struct Related {
     pub(super) role: Role,
     /// Which of its changes matter; all without one.
     pub(super) filter: Option<Predicate>,
-    pub(super) metadata_only: bool,
+    /// Which of its objects, and how much of them; never a namespace.
+    pub(super) scope: Scope,
     pub(super) indexes: Vec<Indexed>,
 }
 
@@ -116,9 +117,43 @@ impl Related {
 
     /// Caches only the metadata: enough to wake owners, at a small part of the memory. It is read
     /// with [`crate::Context::metadata`]; reads of whole objects go to the API.
+    ///
+    /// [`crate::Controller::owns`] and its like do so where the type is
+    /// [`kube::core::PartialObjectMeta`].
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
-        self.metadata_only = true;
+        self.scope.metadata_only = true;
+        self
+    }
+
+    /// Only objects whose labels match (`a=b,c in (d,e)`): others are not even cached. One that
+    /// leaves the selection counts as deleted, one that enters it as added. Controllers that say the
+    /// same selector of a kind share one informer.
+    ///
+    /// Reads are still right: what the selection does not hold is asked of the API. Lists come from
+    /// the cache when they ask for the same labels or for more; an index knows the selection alone.
+    ///
+    /// ```
+    /// use homeostat::controller::Related;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::{Context, Controller, Kind, Outcome, Result};
+    /// # async fn reconcile(_: std::sync::Arc<ConfigMap>, _: Context<ConfigMap>) -> Result<Outcome> { Ok(Outcome::Done) }
+    ///
+    /// // Of all the Secrets of a cluster, those that this operator makes.
+    /// let ours = Related::owned(Kind::of::<Secret>()).labels("app.kubernetes.io/managed-by=me");
+    /// let controller = Controller::new(reconcile).relates(ours);
+    /// ```
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.scope.labels = Some(selector.to_owned());
+        self
+    }
+
+    /// Only objects whose fields match (`spec.nodeName=a,status.phase!=Failed`), as
+    /// [`Self::labels`]; servers know few fields of each kind. Lists are asked of the API.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.scope.fields = Some(selector.to_owned());
         self
     }
 
@@ -143,7 +178,13 @@ impl Related {
     }
 
     pub(super) fn new(kind: Kind, role: Role) -> Self {
-        Self { kind, role, filter: None, metadata_only: false, indexes: Vec::new() }
+        Self { kind, role, filter: None, scope: Scope::default(), indexes: Vec::new() }
+    }
+
+    /// Caches as much as type `X` can show.
+    pub(super) fn seen_as<X: Object>(mut self) -> Self {
+        self.scope.metadata_only = X::metadata_api();
+        self
     }
 }
 

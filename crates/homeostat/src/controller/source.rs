@@ -58,15 +58,17 @@ pub(super) enum Finder {
     /// The one that controls the object; the cache is that of the primaries.
     Owner { kind: Kind, primaries: KindCache },
     /// Those that a function names.
-    Mapped(Mapper),
+    Mapped(Box<Mapper>),
 }
 
-/// Changes of another kind.
+/// Changes of another kind. With `ahead` reconciles read that kind from another cache than the one
+/// that tells of the changes, and are to find there what has woken them.
 pub(super) fn secondary(
     kind: Kind,
     finder: Finder,
     filter: Option<Predicate>,
     queue: Queue<Key>,
+    ahead: Option<Arc<Memories>>,
 ) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta: &Delta| {
         if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
@@ -87,6 +89,9 @@ pub(super) fn secondary(
             if delta.initial {
                 queue.add_low(key, trigger.clone());
             } else {
+                if let Some(memories) = &ahead {
+                    memories.heard(&key, &kind, delta);
+                }
                 queue.add(key, trigger.clone());
             }
         }

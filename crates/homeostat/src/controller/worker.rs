@@ -16,7 +16,7 @@ use tracing::Instrument;
 use super::GiveUp;
 use super::reconcile::Boxed;
 use crate::cache::KindCache;
-use crate::context::{Context, EventType, Mark, Memory, Shared, settle};
+use crate::context::{Context, EventType, Mark, Memory, Shared};
 use crate::error::{Error, GIVEN_UP, Result};
 use crate::hotloop::{Detector, Run};
 use crate::journal::{Ending, Journal, Record};
@@ -78,8 +78,10 @@ impl<K: AnyObject> Worker<K> {
         let (time, began) = (self.shared.env.now(), self.shared.env.instant());
         let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
-        let cache_of = |key: &Key| self.primaries.informer(key.namespace.as_deref());
-        let fresh = settle(&self.shared.memories, key, cache_of, kind, Some(key)).await;
+        let fresh = match self.primaries.informer(key.namespace.as_deref()) {
+            Some(cache) => self.shared.settle_primary(key, &cache).await,
+            None => Ok(()),
+        };
         // The whole collection passes by at the start; keeping its last few objects helps nobody.
         let keep = item.triggers != [Trigger::Initial];
         let found = fresh.and_then(|()| self.primaries.get::<K>(key, keep));
@@ -207,7 +209,10 @@ impl<K: AnyObject> Worker<K> {
             } else {
                 self.report_undecodable(key, error.reason(), &text);
             }
-            return Conclusion { ending: Ending::Terminal(text), next: None };
+            let again = context.and_then(Context::look_again);
+            again.into_iter().for_each(|delay| self.queue.add_after(key.clone(), delay));
+            let next = again.map(|delay| self.after(delay));
+            return Conclusion { ending: Ending::Terminal(text), next };
         }
         self.shared.memories.with(key, |memory| memory.conflicts = 0);
         let failures = self.shared.memories.with(key, |memory| {

@@ -10,7 +10,7 @@ use homeostat::{Context, Controller, Error, Outcome, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
-use crate::cluster::{Cluster, config, endings, on_cluster};
+use crate::cluster::{Cluster, config, endings, on_cluster, triggers};
 
 /// A registrar of names, with its own ids and a bad line.
 #[derive(Debug, Default)]
@@ -169,6 +169,41 @@ fn a_strangers_thing_is_refused_or_adopted_and_left_when_told_so() {
         assert_eq!(world.0.lock().unwrap().calls, 0);
         delete(&cluster, "a").await;
         assert_eq!(ids(&world), ["id-7"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_strangers_thing_that_goes_away_makes_room_without_an_edit() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let stranger = || ("a".to_owned(), "theirs".to_owned());
+        world.0.lock().unwrap().records.insert("id-7".into(), stranger());
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.quiet().await;
+        let before = journal.records().len();
+        let last = journal.records()[before - 1].clone();
+        assert!(
+            last.result.to_string().starts_with("terminal") && last.next.is_some(),
+            "{journal}"
+        );
+        world.0.lock().unwrap().records.clear();
+        let records = cluster.runs(&journal, before + 1).await;
+        assert_eq!(ids(&world), ["id-1"], "{journal}");
+        assert_eq!(triggers(&records[before]), "timer");
+        assert!(endings(&records)[before].starts_with("requeue after"), "{journal}");
+
+        // Ours is removed, and a stranger is quicker than we are.
+        let stranger = BTreeMap::from([("id-8".to_owned(), stranger())]);
+        world.0.lock().unwrap().records = stranger;
+        let refused = |records: &[Arc<homeostat::journal::Record>]| {
+            endings(records).last().unwrap().contains("id-8")
+        };
+        cluster.until_recorded(&journal, refused).await;
+        assert_eq!(world.0.lock().unwrap().calls, 1, "{journal}");
         running.stop().await.unwrap();
     });
 }

@@ -1,0 +1,212 @@
+//! Kinds of which a controller watches a part: selectors of its own for each, what is read then from
+//! the cache and what from the API.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt;
+use homeostat::controller::Related;
+use homeostat::journal::{ReadFrom, Record};
+use homeostat::kube::ResourceExt;
+use homeostat::kube::client::Body;
+use homeostat::{Context, Controller, Env, Key, Kind, Manager, Outcome, Result};
+use http_body_util::{BodyExt, StreamBody};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use serde_json::json;
+
+use crate::cluster::{config, endings, idle, on_cluster, secret, triggers};
+
+fn labelled(name: &str) -> Secret {
+    let mut secret = secret(name, "1");
+    secret.labels_mut().insert("seen".into(), "yes".into());
+    secret
+}
+
+fn seen() -> Related {
+    Related::owned(Kind::of::<Secret>()).labels("seen=yes")
+}
+
+/// A secret within the selection and one outside, read back in every way.
+async fn both(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ctx.apply(labelled("in")).await?;
+    ctx.apply(secret("out", "1")).await?;
+    assert!(ctx.get::<Secret>("in").await?.is_some() && ctx.get::<Secret>("out").await?.is_some());
+    let names =
+        |all: Vec<Arc<Secret>>| -> Vec<String> { all.iter().map(|s| s.name_any()).collect() };
+    assert_eq!(names(ctx.list_labelled::<Secret>("seen=yes").await?), ["in"]);
+    assert_eq!(names(ctx.owned::<Secret>().await?), ["in", "out"]);
+    Ok(Outcome::Done)
+}
+
+#[test]
+fn what_a_selection_leaves_out_is_not_cached_and_still_read() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(both).relates(seen())).await;
+        let journal = running.journal();
+        cluster.quiet().await;
+        let records = journal.records();
+        assert!(endings(&records).iter().all(|end| end == "done"), "{journal}");
+        let informers = running.caches().informers();
+        let secrets = informers.iter().find(|informer| informer.kind().kind() == "Secret").unwrap();
+        let names: Vec<String> =
+            secrets.entries().iter().map(|entry| entry.header.key.name.to_string()).collect();
+        assert_eq!(names, ["in"]);
+
+        // Once it is in the cache, what the cache knows is not asked of the API.
+        let before = journal.records().len();
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, before + 1).await;
+        let from = |from: ReadFrom| {
+            let reads = records[before].reads.iter().filter(|read| read.kind.kind() == "Secret");
+            reads.filter(|read| read.from == from).count()
+        };
+        // `in` and the labelled ones; `out` and all that are owned.
+        assert_eq!((from(ReadFrom::Cache), from(ReadFrom::Api)), (2, 2), "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_child_that_leaves_the_selection_is_told_as_deleted_and_comes_back() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(both).relates(seen())).await;
+        let journal = running.journal();
+        cluster.quiet().await;
+        let before = journal.records().len();
+        cluster.patch::<Secret>("in", json!({ "metadata": { "labels": { "seen": null } } })).await;
+        let is_back = |secret: &Secret| secret.labels().contains_key("seen");
+        cluster.until_one::<Secret>("in", "the label", is_back).await;
+        let records = cluster.runs(&journal, before + 1).await;
+        let gone = format!("Secret {}/in deleted", cluster.namespace);
+        assert_eq!(triggers(&records[before]), gone);
+
+        // A child outside the selection is nobody's news.
+        cluster.quiet().await;
+        let before = journal.records().len();
+        cluster.patch::<Secret>("out", json!({ "metadata": { "labels": { "x": "y" } } })).await;
+        cluster.nothing_more().await;
+        assert_eq!(journal.records().len(), before, "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn fields_select_too_and_equal_selections_share_an_informer() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let namespace = cluster.namespace.clone();
+        let lit = move || {
+            let namespace = namespace.clone();
+            let map = move |_: &Secret| vec![Key::namespaced(&*namespace, "a")];
+            Related::watched(Kind::of::<Secret>(), map).fields("type=test.dev/lit")
+        };
+        let one = Controller::new(idle::<ConfigMap>).relates(lit()).named("one");
+        let two = Controller::new(idle::<ConfigMap>).relates(lit()).named("two");
+        let other = Controller::new(idle::<ConfigMap>).relates(seen()).named("other");
+        let mut manager = cluster.manager();
+        for controller in [one, two, other] {
+            manager = manager.with(controller.namespace(&cluster.namespace));
+        }
+        let running = cluster.start_manager(manager).await;
+        let kinds = |kind: &str| {
+            running.caches().informers().iter().filter(|i| i.kind().kind() == kind).count()
+        };
+        assert_eq!((kinds("ConfigMap"), kinds("Secret")), (1, 2));
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        cluster.create(&secret("dark", "1")).await;
+        let mut lit = secret("lit", "1");
+        lit.type_ = Some("test.dev/lit".into());
+        cluster.create(&lit).await;
+        let records = cluster.runs(&journal, 5).await;
+        cluster.nothing_more().await;
+        let woken = format!("Secret {}/lit added", cluster.namespace);
+        let by = |r: &Arc<Record>| (r.controller.to_string(), triggers(r));
+        let mut woken_by: Vec<_> = records[3..].iter().map(by).collect();
+        woken_by.sort();
+        assert_eq!(woken_by, [("one".into(), woken.clone()), ("two".into(), woken)], "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn primaries_are_selected_by_their_fields() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        cluster.create(&config("b", "1")).await;
+        let controller = Controller::new(idle::<ConfigMap>).fields("metadata.name=b");
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        let names: Vec<String> = journal.records().iter().map(|r| r.key.name.to_string()).collect();
+        assert_eq!(names, ["b"]);
+        assert!(running.health().to_string().contains("source ConfigMap"));
+        running.stop().await.unwrap();
+    });
+}
+
+/// A client whose watches of all Secrets are a second late.
+fn slow(client: &homeostat::kube::Client, env: &Env) -> homeostat::kube::Client {
+    let (inner, env) = (client.clone(), env.clone());
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let (client, env) = (inner.clone(), env.clone());
+        async move {
+            let query = request.uri().query().unwrap_or_default();
+            let late = request.uri().path().ends_with("/secrets")
+                && query.contains("watch=true")
+                && !query.contains("labelSelector");
+            let answer = client.send(request).await?;
+            let answer = answer.map(|body| {
+                let frames = body.into_data_stream().then(move |part| {
+                    let env = env.clone();
+                    async move {
+                        if late {
+                            env.sleep(Duration::from_secs(1)).await;
+                        }
+                        part.map(http_body::Frame::data)
+                    }
+                });
+                StreamBody::new(frames).boxed_unsync()
+            });
+            Ok::<_, homeostat::kube::Error>(answer)
+        }
+    });
+    homeostat::kube::Client::new(service, client.default_namespace())
+}
+
+#[test]
+fn who_is_woken_by_one_cache_finds_the_reason_in_another() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let read = Arc::<Mutex<Vec<Option<String>>>>::default();
+        let notes = Arc::clone(&read);
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let notes = Arc::clone(&notes);
+            async move {
+                let found = ctx.get::<Secret>("in").await?;
+                let round = found.and_then(|secret| secret.labels().get("round").cloned());
+                notes.lock().unwrap().push(round);
+                ctx.create(labelled("in")).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let controller = Controller::new(look).relates(seen()).reads::<Secret>();
+        let client = slow(&cluster.client, &cluster.env);
+        let manager = Manager::new(client, cluster.env.clone());
+        let manager = manager.with(controller.namespace(&cluster.namespace));
+        let running = cluster.start_manager(manager).await;
+        cluster.until_one::<Secret>("in", "the child", |_| true).await;
+        cluster.quiet().await;
+        for round in ["1", "2", "3"] {
+            let patch = json!({ "metadata": { "labels": { "round": round } } });
+            cluster.patch::<Secret>("in", patch).await;
+            cluster.quiet().await;
+            let last = read.lock().unwrap().last().unwrap().clone();
+            assert_eq!(last.as_deref(), Some(round), "{}", running.journal());
+        }
+        running.stop().await.unwrap();
+    });
+}
