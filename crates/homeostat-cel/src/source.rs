@@ -92,6 +92,9 @@ impl Source {
 
 /// One mistake with the line it is on; lines count from one, columns from nought.
 fn shown(text: &str, line: usize, column: usize, words: &str) -> String {
+    if text.is_empty() {
+        return format!("ERROR: <input>:{line}:{column}: {words}");
+    }
     let mut shown = format!("ERROR: <input>:{line}:{}: {words}", column + 1);
     if let Some(snippet) = text.split('\n').nth(line - 1) {
         let dots = ".".repeat(column);

@@ -12,10 +12,10 @@ const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
 /// Who made them.
 pub(super) const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
 /// Who found the level of a schema.
-const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
+pub(super) const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 
 /// The one level that is not limited, and the schema that leads to it.
-const EXEMPT: &str = "exempt";
+pub(super) const EXEMPT: &str = "exempt";
 
 /// A level that is limited: its share, how much of it may be lent, and its queues with how many of
 /// them a flow may use, if requests wait there at all.
@@ -247,20 +247,27 @@ fn rules(what: &What) -> (Value, Value) {
     }
 }
 
+/// What is said about the level that a schema leads to.
+pub(super) fn dangling(level: &str, exists: bool) -> Value {
+    let (status, reason, rest) = match exists {
+        true => ("False", "Found", "and it exists"),
+        false => ("True", "NotFound", "but there is no such object"),
+    };
+    let message = format!(
+        "This FlowSchema references the PriorityLevelConfiguration object named {level:?} {rest}"
+    );
+    json!({"type": "Dangling", "status": status, "reason": reason, "message": message})
+}
+
+/// The level that a schema leads to.
+pub(super) fn level_of(schema: &Value) -> Option<&str> {
+    schema.pointer("/spec/priorityLevelConfiguration/name").and_then(Value::as_str)
+}
+
 /// Says in the status of a schema that its level is there, and who said so.
 pub(super) fn mark_found(object: &mut Value) {
-    let Some(level) = object.pointer("/spec/priorityLevelConfiguration/name") else { return };
-    let level = level.as_str().unwrap_or_default();
-    let message = format!(
-        "This FlowSchema references the PriorityLevelConfiguration object named {level:?} and it \
-         exists"
-    );
-    object["status"] = json!({"conditions": [{
-        "type": "Dangling",
-        "status": "False",
-        "reason": "Found",
-        "message": message,
-    }]});
+    let Some(condition) = level_of(object).map(|level| dangling(level, true)) else { return };
+    object["status"] = json!({"conditions": [condition]});
     let fields = json!({
         ".": {}, "f:lastTransitionTime": {}, "f:message": {}, "f:reason": {}, "f:status": {}, "f:type": {},
     });

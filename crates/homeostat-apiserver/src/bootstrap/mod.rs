@@ -1,9 +1,11 @@
 //! The objects every cluster begins with. What controllers own is left to them.
 //!
 //! Some of them nobody can do without, and they come back when they are removed (`restore`);
-//! kube-apiserver looks for them every few seconds. The others are made again at the next start.
+//! kube-apiserver looks for them every few seconds. What it writes about flow control by itself is
+//! in `flow_upkeep`. The others are made again at the next start.
 
 mod flow_control;
+mod flow_upkeep;
 
 use std::io::Read as _;
 use std::sync::{Arc, OnceLock};
@@ -61,6 +63,7 @@ pub(crate) fn restore(registry: &Registry) {
     service_range(registry);
     api_service(registry);
     install(registry, flow_control);
+    flow_upkeep::run(registry, flow_control);
     if let Some(address) = registry.address() {
         advertise(registry, address);
     }

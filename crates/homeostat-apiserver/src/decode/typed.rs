@@ -11,6 +11,12 @@ use crate::schema::{Node, Schema, Type};
 /// Lists that mean something when they are empty, or that their kinds always show.
 const KEPT: &[&str] = &["managedFields", "rules", "endpoints", "ports"];
 
+/// Lists and maps that mean something else when they are empty than when they are not there.
+const TELLING: &[&str] =
+    &["spec.overhead", "spec.behavior.scaleUp.policies", "spec.behavior.scaleDown.policies"];
+
+/// What belongs to somebody else may be anything.
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 
 /// Shapes the value found at `path` in place; gives the paths of what was dropped.
@@ -87,6 +93,7 @@ impl Walk {
             return quantity(value);
         }
         match (node.ty, &mut *value) {
+            _ if node.name == RAW_EXTENSION => Ok(()),
             (Type::Object, Value::Object(object)) => self.object(schema, object, owner),
             (Type::Array, Value::Array(items)) => {
                 let Some(item_schema) = schema.items() else { return Ok(()) };
@@ -149,6 +156,7 @@ impl Walk {
                     self.value(field, value, owner)?;
                     if !is_map_value
                         && !KEPT.contains(&name.as_str())
+                        && !TELLING.contains(&self.path.as_str())
                         && is_empty(field.node(), value)
                         && !node.required.contains(name)
                     {

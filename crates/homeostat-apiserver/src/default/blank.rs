@@ -13,6 +13,11 @@ const BLANK: &[(&str, &str)] = &[
     ("priorityclasses.scheduling.k8s.io", r#"{"value": 0}"#),
     ("statefulsets.apps", r#"{"spec": {"serviceName": ""}}"#),
     ("token.authentication.k8s.io", r#"{"spec": {"boundObjectRef": null}}"#),
+    ("resourceclaims.resource.k8s.io", r#"{"spec": {"devices": {"requests": null}}}"#),
+    (
+        "resourceclaimtemplates.resource.k8s.io",
+        r#"{"spec": {"spec": {"devices": {"requests": null}}}}"#,
+    ),
     (
         "nodes",
         r#"{"status": {"nodeInfo": {"machineID": "", "systemUUID": "", "bootID": "",

@@ -52,6 +52,15 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
         "autoscaling.v1.HorizontalPodAutoscalerSpec" => {
             set(object, "targetCPUUtilizationPercentage", json!(80));
         }
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest"
+            if text(object, "allocationMode") == "ExactCount"
+                && object.get("count").and_then(Value::as_i64).unwrap_or(0) == 0 =>
+        {
+            object.insert("count".to_owned(), json!(1));
+        }
+        "core.v1.LoadBalancerIngress" if !text(object, "ip").is_empty() => {
+            set(object, "ipMode", json!("VIP"));
+        }
         "core.v1.LimitRangeItem" if text(object, "type") == "Container" => limit_range(object),
         "core.v1.NodeStatus" => {
             if let Some(capacity) = object.get("capacity").cloned() {
@@ -155,8 +164,16 @@ fn pull_policy(object: &mut Object, image: &str, policy: &str) {
 }
 
 fn service(spec: &mut Object) {
-    if text(spec, "sessionAffinity") == "ClientIP" && !spec.contains_key("sessionAffinityConfig") {
-        set(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
+    match text(spec, "sessionAffinity") {
+        "ClientIP" => {
+            let config = spec.get("sessionAffinityConfig");
+            if config.is_none_or(|config| config.pointer("/clientIP/timeoutSeconds").is_none()) {
+                let config = json!({"clientIP": {"timeoutSeconds": 10800}});
+                spec.insert("sessionAffinityConfig".to_owned(), config);
+            }
+        }
+        "None" => drop(spec.shift_remove("sessionAffinityConfig")),
+        _ => {}
     }
     let ty = text(spec, "type").to_owned();
     if matches!(ty.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {

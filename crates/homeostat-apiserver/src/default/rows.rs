@@ -243,6 +243,11 @@ pub(super) const ROWS: &[TypeRow] = &[
         "certificates.v1.CertificateSigningRequestCondition",
         &[("lastUpdateTime", "null"), ("lastTransitionTime", "null")],
     ),
+    // resource
+    ("resource.v1.ExactDeviceRequest", &[("allocationMode", r#""ExactCount""#)]),
+    ("resource.v1.DeviceSubRequest", &[("allocationMode", r#""ExactCount""#)]),
+    ("resource.v1.DeviceToleration", &[("operator", r#""Equal""#)]),
+    ("resource.v1.DeviceClaim", &[("requests", "null")]),
     // authentication
     ("authentication.v1.TokenRequestSpec", &[("expirationSeconds", "3600")]),
 ];

@@ -94,6 +94,7 @@ impl Writer<'_> {
         metadata::set(object, "creationTimestamp", self.now().into());
         let user = options.user.clone().unwrap_or_else(User::admin);
         (hooks::of(kind).asked)(&user, object);
+        warn::about_request(kind, object).into_iter().for_each(|words| options.inquiry.warn(words));
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(kind, object, None, Area::Main, &options.inquiry)?;
         warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));

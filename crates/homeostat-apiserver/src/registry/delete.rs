@@ -1,7 +1,6 @@
 //! Delete: at once, or marked and left to those who hold it back.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -157,7 +156,7 @@ impl Writer<'_> {
         )?;
         self.registry.rbac.removed(&resource, &stored.key);
         if bootstrap::is_kept(&resource, &stored.key) {
-            self.registry.bereft.store(true, Ordering::Release);
+            self.registry.disturb();
         }
         (hooks::of(kind).removed)(self, kind, object);
         Ok(last)

@@ -52,6 +52,7 @@ use crate::webhook_client::{TlsConnector, WebhookConnector};
 
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
+pub(crate) use hooks::profile_of;
 pub use patch::Patch;
 pub(crate) use read::Listed;
 pub(crate) use scale::ScaleWrite;
@@ -109,7 +110,8 @@ pub struct Registry {
     served: tokio::sync::watch::Sender<u64>,
     events: expiry::Expiry,
     compaction: compaction::Compaction,
-    /// Whether something was removed that nobody can do without.
+    /// Whether something was removed that nobody can do without, or changed that the server looks
+    /// after.
     bereft: AtomicBool,
     /// Where the API is served, once it is.
     address: Mutex<Option<SocketAddr>>,
@@ -164,11 +166,16 @@ impl Registry {
         }
     }
 
-    /// Brings back what was removed and nobody can do without.
+    /// Brings back what was removed and nobody can do without, and looks after what is its own.
     pub(crate) fn restore(&self) {
         if self.bereft.swap(false, Ordering::AcqRel) {
             crate::bootstrap::restore(self);
         }
+    }
+
+    /// Says that there is something to bring back or to look after.
+    pub(crate) fn disturb(&self) {
+        self.bereft.store(true, Ordering::Release);
     }
 
     /// Where the API is served, if it is.

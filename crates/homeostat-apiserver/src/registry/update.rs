@@ -194,10 +194,12 @@ impl Writer<'_> {
         if update.area.is_ruled() {
             rules::validate(kind, object, Some(&live), update.area, &options.inquiry)?;
         }
-        if update.area == Area::Main {
-            let words = warn::about(kind, object, Some(&live));
-            words.into_iter().for_each(|words| options.inquiry.warn(words));
-        }
+        let words = match update.area {
+            Area::Main => warn::about(kind, object, Some(&live)),
+            Area::Status => warn::about_status(kind, object),
+            Area::Part(_) => Vec::new(),
+        };
+        words.into_iter().for_each(|words| options.inquiry.warn(words));
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
         let charges =

@@ -7,6 +7,7 @@
 mod builtin;
 pub(crate) mod client_config;
 mod format;
+pub(crate) mod ip;
 mod metadata;
 pub(crate) mod name;
 mod rules;

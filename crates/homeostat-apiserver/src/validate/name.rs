@@ -48,6 +48,28 @@ pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
     errors
 }
 
+/// A DNS name whose labels may have underscores, except at their end.
+pub(super) fn dns_subdomain_or_underscore(text: &str) -> Vec<String> {
+    let mut errors = too_long(text, 253);
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_good = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label);
+        label.starts_with(inner)
+            && label.ends_with(inner)
+            && label.chars().all(|c| inner(c) || c == '-' || c == '_')
+    };
+    if !text.split('.').all(is_good) {
+        errors.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
+             'example.com', regex used for validation is \
+             '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    errors
+}
+
 /// A name that can stand as one segment of a URL path.
 pub(super) fn path_segment(text: &str) -> Vec<String> {
     if text == "." || text == ".." {
@@ -62,26 +84,7 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
 
 /// An IP address in the one form that names it.
 pub(super) fn ip_address(text: &str) -> Vec<String> {
-    let canonical = match text.parse::<std::net::IpAddr>() {
-        Ok(address) => address.to_string(),
-        Err(_) if has_only_too_many_zeros(text) => {
-            return vec!["must not have leading 0s".to_owned()];
-        }
-        Err(_) => {
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            return vec![why.to_owned()];
-        }
-    };
-    if canonical == text {
-        return Vec::new();
-    }
-    vec![format!("must be in canonical form ({canonical:?})")]
-}
-
-/// An IPv4 address whose numbers begin with zeros.
-fn has_only_too_many_zeros(text: &str) -> bool {
-    let numbers: Vec<_> = text.split('.').map(str::parse::<u32>).collect();
-    numbers.len() == 4 && numbers.iter().all(|number| matches!(number, Ok(0..=255)))
+    super::ip::strict_problem(text).into_iter().collect()
 }
 
 /// `name` or `prefix/name`: label and annotation keys, finalizers.

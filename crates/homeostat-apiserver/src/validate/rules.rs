@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::join;
-use super::schema::{NOWHERE, old_item};
+use super::schema::{NOWHERE, OldItems};
 use crate::aside;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
@@ -180,8 +180,9 @@ impl Check<'_> {
             }
             Value::Array(items) => {
                 let Some(item_schema) = schema.items() else { return Ok(()) };
+                let before = OldItems::of(schema.node(), old);
                 for (index, item) in items.iter().enumerate() {
-                    let before = old_item(schema.node(), item, old);
+                    let before = before.find(item);
                     let path = format!("{path}[{index}]");
                     self.node(item_schema, item, before, &path, unchanged)?;
                 }

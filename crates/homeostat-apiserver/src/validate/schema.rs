@@ -3,6 +3,8 @@
 //! On an update a part that did not change is not judged again (ratcheting): an object that was
 //! stored under an older schema stays editable.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::{format, invalid, join, not_supported};
@@ -48,8 +50,9 @@ fn check(
         Value::Array(items) => {
             unique(node, items, path, errors);
             let Some(item_schema) = schema.items() else { return };
+            let before = OldItems::of(node, old);
             for (index, item) in items.iter().enumerate() {
-                let before = old_item(node, item, old);
+                let before = before.find(item);
                 check(item_schema, item, before, &format!("{path}[{index}]"), errors);
             }
         }
@@ -84,14 +87,37 @@ fn fields(
     }
 }
 
-/// The item of the old list that is the same one: by its keys. Without keys there is none.
-pub(super) fn old_item<'a>(node: &Node, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
-    match &node.list_type {
-        ListType::Map(keys) => {
-            old?.as_array()?.iter().find(|old| keys.iter().all(|key| old.get(key) == item.get(key)))
+/// The items of an old list by their keys; a list without keys has none to find.
+pub(super) struct OldItems<'a> {
+    keys: &'a [String],
+    items: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> OldItems<'a> {
+    /// The items of `old`, a list that the node describes.
+    pub(super) fn of(node: &'a Node, old: Option<&'a Value>) -> Self {
+        let ListType::Map(keys) = &node.list_type else {
+            return Self { keys: &[], items: BTreeMap::new() };
+        };
+        let items = old.and_then(Value::as_array).into_iter().flatten();
+        let mut by_key = BTreeMap::new();
+        for item in items {
+            // Of several the first one counts.
+            by_key.entry(key(keys, item)).or_insert(item);
         }
-        ListType::Set | ListType::Atomic => None,
+        Self { keys, items: by_key }
     }
+
+    /// The item that is the same one.
+    pub(super) fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() { None } else { self.items.get(&key(self.keys, item)).copied() }
+    }
+}
+
+/// What tells an item from the others.
+fn key(keys: &[String], item: &Value) -> String {
+    let values = keys.iter().map(|key| item.get(key).map_or(String::new(), Value::to_string));
+    values.collect::<Vec<_>>().join("\n")
 }
 
 pub(super) fn json_type(value: &Value) -> &'static str {

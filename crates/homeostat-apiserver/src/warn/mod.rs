@@ -1,9 +1,12 @@
 //! What a client is told about an object that is stored all the same: deprecated fields and
 //! labels, and what will not do what it seems to. It refuses nothing and changes nothing.
 
+mod addresses;
 mod pod;
+mod secret;
 mod service;
 mod storage;
+mod volumes;
 
 use homeostat_quota::Quantity;
 use serde_json::Value;
@@ -84,9 +87,15 @@ pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Str
             }
         }
         "services" => service::of_service(object, &mut warnings),
-        "endpointslices.discovery.k8s.io" if old.is_none() && object["addressType"] == "FQDN" => {
-            warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        "secrets" => secret::of_secret(object, &mut warnings),
+        "endpoints" => addresses::of_endpoints(object, &mut warnings),
+        "endpointslices.discovery.k8s.io" => {
+            if old.is_none() && object["addressType"] == "FQDN" {
+                warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+            }
+            addresses::of_slice(object, &mut warnings);
         }
+        "networkpolicies.networking.k8s.io" => addresses::of_policy(object, &mut warnings),
         "ingresses.networking.k8s.io" if old.is_none() => {
             service::of_ingress(object, &mut warnings);
         }
@@ -96,6 +105,8 @@ pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Str
         "persistentvolumes" => storage::of_volume(object, &mut warnings),
         "persistentvolumeclaims" => storage::of_claim(object, &mut warnings),
         "storageclasses.storage.k8s.io" => storage::of_class(object, &mut warnings),
+        "csistoragecapacities.storage.k8s.io" => storage::of_capacity(object, &mut warnings),
+        "resourceslices.resource.k8s.io" => of_slice_of_devices(object, &mut warnings),
         "csidrivers.storage.k8s.io" => storage::of_driver(object, old, &mut warnings),
         "runtimeclasses.node.k8s.io" => {
             for key in keys(&object["scheduling"]["nodeSelector"]) {
@@ -104,9 +115,53 @@ pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Str
                 }
             }
         }
+        _ if kind.group == "admissionregistration.k8s.io" => of_static_name(object, &mut warnings),
         _ => {}
     }
     warnings
+}
+
+/// The warnings about what was asked for and is about to be brought into another form. The client
+/// gets them even if the object is refused.
+pub(crate) fn about_request(kind: &Kind, object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if kind.custom.is_none() && kind.resource() == "pods" {
+        pod::of_old_profiles(object, &mut warnings);
+    }
+    warnings
+}
+
+/// The warnings about an object whose status was changed.
+pub(crate) fn about_status(kind: &Kind, object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    match kind.resource().as_str() {
+        _ if kind.custom.is_some() => {}
+        "pods" => addresses::of_status_of_pod(object, &mut warnings),
+        "services" | "ingresses.networking.k8s.io" => {
+            addresses::of_balancer(object, &mut warnings);
+        }
+        _ => {}
+    }
+    warnings
+}
+
+fn of_static_name(object: &Value, warnings: &mut Vec<String>) {
+    let suffix = ".static.k8s.io";
+    if text(object, "/metadata/name").ends_with(suffix) {
+        warnings.push(format!(
+            "metadata.name: names ending with {suffix:?} are reserved for static manifest-based \
+             configurations and cannot be managed via the API"
+        ));
+    }
+}
+
+fn of_slice_of_devices(slice: &Value, warnings: &mut Vec<String>) {
+    let driver = text(slice, "/spec/driver");
+    if driver.to_lowercase() != driver {
+        warnings.push(format!(
+            "spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters"
+        ));
+    }
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -190,6 +245,7 @@ fn of_node(node: &Value, warnings: &mut Vec<String>) {
         let why = "this field is deprecated, and is unused by Kubernetes";
         warnings.push(format!("spec.externalID: {why}"));
     }
+    addresses::of_ranges(list(node, "/spec/podCIDRs"), "spec.podCIDRs", warnings);
 }
 
 fn of_account(account: &Value, old: Option<&Value>, warnings: &mut Vec<String>) {

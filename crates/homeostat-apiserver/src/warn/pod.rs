@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::addresses::of_addresses;
 use super::storage::{OLD_PLUGINS, of_claim_spec};
+use super::volumes;
 use super::{has_annotation, keys, list, of_fraction, of_node_term, old_label, text};
+use crate::registry::profile_of;
+use crate::validate::ip;
 
 const OLD_ANNOTATIONS: &[(&str, &str)] = &[
     (
@@ -42,6 +46,7 @@ fn of_any(pod: &Value, path: &str, warnings: &mut Vec<String>) {
         }
     }
     of_volumes(spec, path, warnings);
+    volumes::of_overlaps(spec, warnings);
     of_repeated(spec, path, warnings);
     for name in ["memory", "ephemeral-storage"] {
         of_fraction(&spec["overhead"], name, &format!("{path}spec.overhead"), warnings);
@@ -80,6 +85,12 @@ fn of_any(pod: &Value, path: &str, warnings: &mut Vec<String>) {
                 }
             }
         }
+    }
+    let servers = list(spec, "/dnsConfig/nameservers");
+    of_addresses(servers, &format!("{path}spec.dnsConfig.nameservers"), warnings);
+    for (index, alias) in list(spec, "/hostAliases").iter().enumerate() {
+        let place = format!("{path}spec.hostAliases[{index}].ip");
+        warnings.extend(ip::warning(&place, text(alias, "/ip")));
     }
 }
 
@@ -165,13 +176,34 @@ fn of_profiles(pod: &Value, container: &Value, path: &str, warnings: &mut Vec<St
     if container.pointer("/securityContext/seccompProfile").is_none() && has_annotation(pod, &key) {
         warnings.push(format!("{path}metadata.annotations[{key}]: {USE_SECCOMP}"));
     }
-    let key = format!("container.apparmor.security.beta.kubernetes.io/{name}");
-    let has_field = [container, &pod["spec"]]
-        .iter()
-        .any(|part| part.pointer("/securityContext/appArmorProfile").is_some());
-    if !path.is_empty() && !has_field && has_annotation(pod, &key) {
+    if !path.is_empty() && container.pointer(APP_ARMOR).is_none() {
+        of_old_profile(pod, name, path, warnings);
+    }
+}
+
+const APP_ARMOR: &str = "/securityContext/appArmorProfile";
+
+/// The annotation for a container, unless it asks for what the Pod has.
+fn of_old_profile(pod: &Value, container: &str, path: &str, warnings: &mut Vec<String>) {
+    let key = format!("container.apparmor.security.beta.kubernetes.io/{container}");
+    let annotation = pod["metadata"]["annotations"].get(&key).and_then(Value::as_str);
+    let Some(profile) = annotation.map(profile_of) else { return };
+    if profile.is_none() || profile.as_ref() != pod["spec"].pointer(APP_ARMOR) {
         let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
         warnings.push(format!("{path}metadata.annotations[{key}]: {why}"));
+    }
+}
+
+/// Annotations of a new Pod, before they become fields.
+pub(super) fn of_old_profiles(pod: &Value, warnings: &mut Vec<String>) {
+    if text(pod, "/spec/os/name") == "windows" {
+        return;
+    }
+    for (_, container) in containers(&pod["spec"], "") {
+        if container.pointer(APP_ARMOR).is_none() {
+            let name = text(container, "/name");
+            of_old_profile(pod, name, "", warnings);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use homeostat_quota::Amounts;
 use serde_json::Value;
 
-use super::{has_annotation, list, of_fraction, of_node_term, old_label, text};
+use super::{has_annotation, keys, list, of_fraction, of_node_term, old_label, text};
 
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const USE_CLASS_NAME: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
@@ -83,6 +83,21 @@ pub(super) fn of_class(class: &Value, warnings: &mut Vec<String>) {
                 let path = format!("allowedTopologies[{index}].matchLabelExpressions[{term}].key");
                 warnings.push(format!("{path}: {why}"));
             }
+        }
+    }
+}
+
+pub(super) fn of_capacity(capacity: &Value, warnings: &mut Vec<String>) {
+    let topology = &capacity["nodeTopology"];
+    for (index, expression) in list(topology, "/matchExpressions").iter().enumerate() {
+        if let Some(why) = old_label(text(expression, "/key")) {
+            let path = format!("nodeTopology.matchExpressions[{index}].key");
+            warnings.push(format!("{path}: {} is {why}", text(expression, "/key")));
+        }
+    }
+    for label in keys(&topology["matchLabels"]) {
+        if let Some(why) = old_label(label) {
+            warnings.push(format!("nodeTopology.matchLabels.{label}: {why}"));
         }
     }
 }

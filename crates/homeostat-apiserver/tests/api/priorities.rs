@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use serde_json::json;
 
-use super::{client, cluster_api};
+use super::{client, cluster_api, create};
 
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 
@@ -45,4 +46,44 @@ async fn priorities_that_are_removed_come_back() {
         assert_ne!(before.metadata.uid, after.metadata.uid);
         assert_eq!(before.data["spec"], after.data["spec"]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_default_is_set_back_unless_its_annotation_says_otherwise() {
+    let client = client();
+    let levels = cluster_api(&client, GROUP, "PriorityLevelConfiguration");
+    let before = levels.get("workload-low").await.unwrap().data["spec"].clone();
+    let more = json!({"spec": {"limited": {"nominalConcurrencyShares": 7}}});
+    let edit = |patch| {
+        let levels = levels.clone();
+        async move {
+            let params = PatchParams::default();
+            levels.patch("workload-low", &params, &Patch::Merge(patch)).await.unwrap();
+            levels.get("workload-low").await.unwrap()
+        }
+    };
+    assert_eq!(edit(more.clone()).await.data["spec"], before);
+    let by_hand = json!({"apf.kubernetes.io/autoupdate-spec": "false"});
+    edit(json!({"metadata": {"annotations": by_hand}})).await;
+    assert_eq!(edit(more).await.data["spec"]["limited"]["nominalConcurrencyShares"], 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_is_told_whether_its_level_exists() {
+    let client = client();
+    let schemas = cluster_api(&client, GROUP, "FlowSchema");
+    let dangling = || async {
+        let schema = schemas.get("mine").await.unwrap();
+        schema.data["status"]["conditions"][0]["status"].clone()
+    };
+    let spec = json!({"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 500});
+    create(&schemas, json!({"metadata": {"name": "mine"}, "spec": spec})).await;
+    assert_eq!(dangling().await, "True");
+    let levels = cluster_api(&client, GROUP, "PriorityLevelConfiguration");
+    let limited = json!({"limitResponse": {"type": "Reject"}});
+    let spec = json!({"type": "Limited", "limited": limited});
+    create(&levels, json!({"metadata": {"name": "mine"}, "spec": spec})).await;
+    assert_eq!(dangling().await, "False");
+    levels.delete("mine", &DeleteParams::default()).await.unwrap();
+    assert_eq!(dangling().await, "True");
 }

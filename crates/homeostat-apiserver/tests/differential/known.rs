@@ -105,6 +105,21 @@ pub(crate) const KNOWN: &[Known] = &[
         "message",
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
     ),
+    known(
+        "devices: claims to devices / it changes",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "devices: claims to devices / the template changes",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
+    known(
+        "devices: slices of devices / devices that are none",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
     known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),

@@ -66,6 +66,10 @@ const AREAS: &[(&str, &str)] = &[
     ("warnings", include_str!("areas/warnings.http")),
     ("openapi", include_str!("areas/openapi.http")),
     ("uncommon", include_str!("areas/uncommon.http")),
+    ("notation", include_str!("areas/notation.http")),
+    ("devices", include_str!("areas/devices.http")),
+    ("confined", include_str!("areas/confined.http")),
+    ("flow", include_str!("areas/flow.http")),
 ];
 
 /// One test at a time: random watches last a second on both sides, and expressions that use up their

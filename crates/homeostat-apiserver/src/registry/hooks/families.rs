@@ -1,13 +1,12 @@
 //! The address families of a Service: completed and judged for a server that has IPv4 only.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::registry::metadata;
 use crate::status::Status;
+use crate::validate::ip;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
@@ -62,7 +61,7 @@ fn fill(spec: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
         let policy = if bare { "RequireDualStack" } else { "SingleStack" };
         spec["ipFamilyPolicy"] = kept.unwrap_or_else(|| policy.into());
     }
-    let errors = misfits(spec);
+    let errors = misfits(spec, old);
     if !errors.is_empty() {
         return errors;
     }
@@ -125,7 +124,7 @@ fn prefers_both_as_before(spec: &Value, old: Option<&Value>) -> bool {
 }
 
 /// What is wrong with these fields on any server.
-fn misfits(spec: &Value) -> Vec<FieldError> {
+fn misfits(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut invalid = |path: &str, value: Value, why: &str| {
         errors.push(FieldError::new(path, Reason::Invalid, value, why));
@@ -138,6 +137,7 @@ fn misfits(spec: &Value) -> Vec<FieldError> {
     } else if addresses.first().is_some_and(|address| address != first) {
         invalid(list, shown.clone(), "first value must match `clusterIP`");
     }
+    let known = old.map(|old| texts(old, "clusterIPs")).unwrap_or_default();
     let mut broken = false;
     for (index, address) in addresses.iter().enumerate() {
         if index == 0 && address == "None" {
@@ -145,9 +145,8 @@ fn misfits(spec: &Value) -> Vec<FieldError> {
                 broken = true;
                 invalid(list, shown.clone(), "'None' must be the first and only value");
             }
-        } else if address.parse::<IpAddr>().is_err() {
+        } else if let Some(why) = ip::problem(address).filter(|_| !known.contains(address)) {
             broken = true;
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             invalid(&format!("{list}[{index}]"), address.as_str().into(), why);
         }
     }
@@ -193,7 +192,7 @@ fn unsupported(path: &str, value: &str, allowed: &[&str]) -> FieldError {
 }
 
 fn family(address: &str) -> &'static str {
-    if address.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) { "IPv6" } else { "IPv4" }
+    if ip::is_six(address) { "IPv6" } else { "IPv4" }
 }
 
 /// The families of the addresses that are given, as far as the policy and this server go.

@@ -8,13 +8,17 @@ mod certificates;
 mod daemonsets;
 mod definitions;
 mod families;
+mod flow_control;
 mod jobs;
 mod namespaces;
 mod nodes;
 mod persistentvolumes;
 mod pods;
+mod resourceslices;
 mod secrets;
 mod services;
+
+pub(crate) use pods::profile_of;
 
 use serde_json::Value;
 
@@ -63,6 +67,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("daemonsets.apps", daemonsets::HOOKS),
+    ("flowschemas.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
     ("namespaces", namespaces::HOOKS),
@@ -70,6 +75,8 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
     ("persistentvolumes", persistentvolumes::HOOKS),
     ("pods", pods::HOOKS),
+    ("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
+    ("resourceslices.resource.k8s.io", resourceslices::HOOKS),
     ("secrets", secrets::HOOKS),
     ("services", services::HOOKS),
 ];

@@ -1,11 +1,9 @@
 //! IPAddresses and ServiceCIDRs.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use super::report::{Report, at, list, text};
-use crate::validate::name;
+use crate::validate::{ip, name};
 
 pub(super) fn ip_address(value: &Value, old: Option<&Value>, report: &mut Report) {
     let parent = at(value, "/spec/parentRef");
@@ -74,14 +72,11 @@ fn cidrs(ranges: &[Value], report: &mut Report) {
     }
     for (index, range) in ranges.iter().enumerate() {
         let range = range.as_str().unwrap_or_default();
-        if let Some(problem) = cidr(range) {
+        if let Some(problem) = ip::strict_range_problem(range) {
             report.invalid(format!("spec.cidrs[{index}]"), range, problem);
         }
     }
-    let family = |range: &Value| {
-        let (address, _) = range.as_str()?.split_once('/')?;
-        Some(address.parse::<IpAddr>().ok()?.is_ipv4())
-    };
+    let family = |range: &Value| ip::Range::generous(range.as_str()?).map(ip::Range::is_six);
     if let [one, two] = ranges
         && family(one).is_some()
         && family(one) == family(two)
@@ -90,48 +85,4 @@ fn cidrs(ranges: &[Value], report: &mut Report) {
                       2001:db8::/64";
         report.invalid("spec.cidrs", ranges.to_vec(), detail);
     }
-}
-
-/// What is wrong with a range, if anything.
-fn cidr(text: &str) -> Option<String> {
-    const MALFORMED: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    let (address, length) = text.split_once('/').unwrap_or((text, ""));
-    // What only has too many zeros is told so.
-    let plain = without_zeros(address);
-    let (Ok(parsed), Ok(bits)) = (plain.parse::<IpAddr>(), length.parse::<u32>()) else {
-        return Some(MALFORMED.to_owned());
-    };
-    let (number, width) = match parsed {
-        IpAddr::V4(four) => (u128::from(u32::from(four)), 32),
-        IpAddr::V6(six) => (u128::from(six), 128),
-    };
-    if bits > width {
-        return Some(MALFORMED.to_owned());
-    }
-    if let IpAddr::V6(six) = parsed
-        && six.to_ipv4_mapped().is_some()
-    {
-        return Some("must not have an IPv4-mapped IPv6 address".to_owned());
-    }
-    if plain != address || length != bits.to_string() {
-        return Some("must not have leading 0s in IP or prefix length".to_owned());
-    }
-    let beyond = if bits == width { 0 } else { u128::MAX >> (128 - (width - bits)) };
-    if number & beyond != 0 {
-        return Some("must not have bits set beyond the prefix length".to_owned());
-    }
-    let canonical = format!("{parsed}/{bits}");
-    (canonical != text).then(|| format!("must be in canonical form ({canonical:?})"))
-}
-
-/// An IPv4 address with the zeros that its numbers begin with taken away.
-fn without_zeros(address: &str) -> String {
-    if address.contains(':') {
-        return address.to_owned();
-    }
-    let part = |part: &str| match part.trim_start_matches('0') {
-        "" if !part.is_empty() => "0".to_owned(),
-        rest => rest.to_owned(),
-    };
-    address.split('.').map(part).collect::<Vec<_>>().join(".")
 }

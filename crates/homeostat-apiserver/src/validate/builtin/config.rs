@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
-use crate::validate::name;
+use crate::validate::{ip, name};
 
 /// The most bytes of data.
 const MOST: usize = 1024 * 1024;
@@ -128,5 +128,18 @@ pub(super) fn node(value: &Value, _: Option<&Value>, report: &mut Report) {
             report.errors.push(FieldError::new(path, Reason::Duplicate, taint.clone(), detail));
         }
         seen.push((key, effect));
+    }
+    let ranges = list(value, "/spec/podCIDRs");
+    for (index, range) in ranges.iter().enumerate() {
+        let range = range.as_str().unwrap_or_default();
+        if let Some(problem) = ip::range_problem(range) {
+            report.invalid(format!("spec.podCIDRs[{index}]"), range, problem);
+        }
+    }
+    let family = |range: &Value| ip::Range::generous(range.as_str()?).map(ip::Range::is_six);
+    let apart = ranges.len() == 2 && family(&ranges[0]) != family(&ranges[1]);
+    if ranges.len() > 1 && !apart && ranges.iter().all(|range| family(range).is_some()) {
+        let detail = "may specify no more than one CIDR for each IP family";
+        report.invalid("spec.podCIDRs", ranges.to_vec(), detail);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::report::{Report, at, text};
-use super::{job_policy, pod, status};
+use super::{job_policy, job_selector, pod, status};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -15,6 +15,7 @@ const LONGEST_MANAGER: usize = 63;
 
 pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     job_spec(at(value, "/spec"), "spec", report);
+    job_selector::of_job(value, old, report);
     indexed_names(value, report);
     for pointer in [
         "/spec/selector",

@@ -9,15 +9,22 @@ mod admission;
 mod autoscaler;
 mod certificate;
 mod config;
+mod device_slice;
+mod devices;
+mod endpoints;
 mod ephemeral;
 mod event;
 mod flow_control;
 mod job;
 mod job_policy;
+mod job_selector;
+mod names;
 mod network_policy;
 mod networking;
 mod pod;
 mod policies;
+mod profiles;
+mod projected;
 mod quota;
 mod rbac;
 mod report;
@@ -50,8 +57,8 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("", "ConfigMap") => config::config_map,
             ("", "Secret") => config::secret,
             ("", "Service") => service::service,
-            ("", "Endpoints") => service::endpoints,
-            ("discovery.k8s.io", "EndpointSlice") => service::endpoint_slice,
+            ("", "Endpoints") => endpoints::endpoints,
+            ("discovery.k8s.io", "EndpointSlice") => endpoints::endpoint_slice,
             ("networking.k8s.io", "Ingress") => networking::ingress,
             ("networking.k8s.io", "IngressClass") => networking::ingress_class,
             ("networking.k8s.io", "NetworkPolicy") => network_policy::network_policy,
@@ -69,6 +76,10 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("storage.k8s.io", "CSIDriver") => uncommon::csi_driver,
             ("storage.k8s.io", "CSINode") => uncommon::csi_node,
             ("storage.k8s.io", "VolumeAttachment") => uncommon::volume_attachment,
+            ("resource.k8s.io", "ResourceClaim") => devices::claim,
+            ("resource.k8s.io", "ResourceClaimTemplate") => devices::template,
+            ("resource.k8s.io", "DeviceClass") => devices::class,
+            ("resource.k8s.io", "ResourceSlice") => device_slice::slice,
             ("flowcontrol.apiserver.k8s.io", "FlowSchema") => flow_control::flow_schema,
             ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
                 flow_control::priority_level

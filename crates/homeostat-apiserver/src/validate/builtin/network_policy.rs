@@ -1,11 +1,10 @@
 //! NetworkPolicies: who may talk to whom, by labels or by addresses, through which ports.
 
-use std::net::IpAddr;
-
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use super::workload::selector;
+use crate::validate::ip::{self, Range};
 use crate::validate::name;
 
 /// The rules of a policy, each with the field that names the other side.
@@ -129,46 +128,8 @@ fn addresses(block: &Value, path: &str, known: &[&str], report: &mut Report) {
 
 /// Reads a range, and says what is wrong with it.
 fn range(text: &str, path: &str, known: &[&str], report: &mut Report) -> Option<Range> {
-    let found = Range::read(text);
-    if found.is_none() && !known.contains(&text) {
-        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        report.invalid(path, text, detail);
+    if let Some(problem) = ip::range_problem(text).filter(|_| !known.contains(&text)) {
+        report.invalid(path, text, problem);
     }
-    found
-}
-
-/// Addresses that begin with the same bits.
-#[derive(Clone, Copy)]
-struct Range {
-    address: IpAddr,
-    length: u32,
-}
-
-impl Range {
-    fn read(text: &str) -> Option<Self> {
-        let (address, length) = text.split_once('/')?;
-        let address: IpAddr = address.parse().ok()?;
-        let length = length.parse().ok()?;
-        (length <= width(address)).then_some(Self { address, length })
-    }
-
-    /// Whether all of `part` is in here, and not all of this in `part`.
-    fn holds(self, part: Self) -> bool {
-        let width = width(self.address);
-        let begin = |address: IpAddr| {
-            match address {
-                IpAddr::V4(address) => u128::from(address.to_bits()),
-                IpAddr::V6(address) => address.to_bits(),
-            }
-            .checked_shr(width - self.length)
-            .unwrap_or(0)
-        };
-        width == self::width(part.address)
-            && begin(self.address) == begin(part.address)
-            && self.length < part.length
-    }
-}
-
-fn width(address: IpAddr) -> u32 {
-    if address.is_ipv4() { 32 } else { 128 }
+    Range::generous(text)
 }

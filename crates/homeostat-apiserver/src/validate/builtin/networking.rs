@@ -3,11 +3,13 @@
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
-use crate::validate::name;
+use super::service::balanced_addresses;
+use crate::validate::{ip, name};
 
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 
-pub(super) fn ingress(value: &Value, _: Option<&Value>, report: &mut Report) {
+pub(super) fn ingress(value: &Value, old: Option<&Value>, report: &mut Report) {
+    balanced_addresses(value, old, report);
     let rules = list(value, "/spec/rules");
     let default = value.pointer("/spec/defaultBackend");
     if rules.is_empty() && default.is_none() {
@@ -40,7 +42,7 @@ fn host(host: &str, path: &str, report: &mut Report) {
     if host.is_empty() {
         return;
     }
-    if host.parse::<std::net::IpAddr>().is_ok() {
+    if ip::generous(host).is_some() {
         report.invalid(path, host, "must be a DNS name, not an IP address");
     }
     let plain = host.strip_prefix("*.").unwrap_or(host);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
-use super::{ephemeral, resources, security};
+use super::{ephemeral, names, profiles, projected, resources, security};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -15,6 +15,12 @@ const UPDATABLE: &str = "pod updates may not change fields other than \
 
 pub(super) fn pod(value: &Value, old: Option<&Value>, report: &mut Report) {
     pod_spec(at(value, "/spec"), "spec", &[], report);
+    names::addresses(value, old, report);
+    profiles::annotations(value, "metadata.annotations", report);
+    match old {
+        Some(old) => profiles::kept_annotations(value, old, report),
+        None => profiles::agreement(value, "spec", report),
+    }
     if old.is_none() && !list(value, "/spec/ephemeralContainers").is_empty() {
         report.forbidden("spec.ephemeralContainers", "cannot be set on create");
     }
@@ -28,6 +34,8 @@ pub(super) fn pod_template(value: &Value, _: Option<&Value>, report: &mut Report
 pub(super) fn template(value: &Value, path: &str, claims: &[&str], report: &mut Report) {
     report.labels(at(value, "/metadata/labels"), &format!("{path}.labels"));
     pod_spec(at(value, "/spec"), &format!("{path}.spec"), claims, report);
+    profiles::annotations(value, &format!("{path}.annotations"), report);
+    profiles::agreement(value, &format!("{path}.spec"), report);
 }
 
 /// What an update through the Pod itself may change.
@@ -108,10 +116,8 @@ fn pod_spec(spec: &Value, path: &str, claims: &[&str], report: &mut Report) {
     resources::pod(spec, path, report);
     let policy = text(spec, "/restartPolicy");
     report.one_of(&format!("{path}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
-    if text(spec, "/dnsPolicy") == "None" && spec.get("dnsConfig").is_none() {
-        let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
-        report.required(format!("{path}.dnsConfig"), detail);
-    }
+    names::resolution(spec, path, report);
+    names::aliases(spec, path, report);
     tolerations(spec, path, report);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     report.one_of(&format!("{path}.dnsPolicy"), text(spec, "/dnsPolicy"), &dns);
@@ -122,6 +128,7 @@ fn pod_spec(spec: &Value, path: &str, claims: &[&str], report: &mut Report) {
         report.invalid(path, seconds, "must be between 1 and 2147483647, inclusive");
     }
     security::kernel_parameters(spec, path, report);
+    profiles::fields(spec, path, report);
     for (field, form) in [
         ("serviceAccountName", name::dns_subdomain as fn(&str) -> Vec<String>),
         ("nodeName", name::dns_subdomain),
@@ -174,6 +181,14 @@ fn volumes<'a>(
                 report.required(format!("{path}.{source}.{field}"), "");
             }
         }
+        for source in ["secret", "configMap"] {
+            projected::items(
+                at(volume, &format!("/{source}")),
+                &format!("{path}.{source}"),
+                report,
+            );
+        }
+        projected::sources(at(volume, "/projected"), &format!("{path}.projected"), report);
         // a volume with a mistake is not there for what follows
         if report.errors.len() == before {
             names.push(name);

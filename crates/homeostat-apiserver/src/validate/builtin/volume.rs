@@ -8,6 +8,24 @@ use crate::validate::name;
 
 const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
+/// An annotation that was a field later, and the sources that know it.
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+const MOUNTED_WITH_OPTIONS: &[&str] = &[
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+
 /// Fields of a PersistentVolume's spec that are not its source.
 const NOT_A_SOURCE: &[&str] = &[
     "capacity",
@@ -109,6 +127,13 @@ fn volume_mode(value: &Value, report: &mut Report) {
 }
 
 pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
+    let knows = |source: &&&str| at(value, "/spec").get(**source).is_some();
+    if at(value, "/metadata/annotations").get(MOUNT_OPTIONS).is_some()
+        && MOUNTED_WITH_OPTIONS.iter().find(knows).is_none()
+    {
+        let why = "may not specify mount options for this volume type";
+        report.forbidden(format!("metadata.annotations.{MOUNT_OPTIONS}"), why);
+    }
     access_modes(value, "", report);
     volume_mode(value, report);
     let capacity = at(value, "/spec/capacity");

@@ -267,7 +267,7 @@ pub(super) fn selector(selector: &Value, path: &str, report: &mut Report) {
     }
 }
 
-fn selects(selector: &Value, labels: &Value) -> bool {
+pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     let equal = at(selector, "/matchLabels").as_object().into_iter().flatten();
     let rule_holds = |rule: &Value| {
         let found = labels.get(text(rule, "/key"));
