@@ -180,7 +180,7 @@ impl<K: AnyObject> Worker<K> {
             Ok(outcome) => return self.went_well(key, outcome, context).await,
             Err(error) => error,
         };
-        if is_gone(&error, context).await {
+        if Box::pin(is_gone(&error, context)).await {
             return self.went_well(key, Outcome::Done, None).await;
         }
         let text = error.chain();
@@ -312,7 +312,9 @@ impl<K: AnyObject> Worker<K> {
         let memories = &self.shared.memories;
         let from = context.primary().meta().resource_version.clone().unwrap_or_default();
         memories.with(key, |memory| memory.begin_own_step(from));
-        let written = self.shared.env.timeout(MARK_LIMIT, context.mark(mark)).await;
+        // Boxed, as everything that is seldom done: every worker has room for all that is not.
+        let writing = Box::pin(context.mark(mark));
+        let written = self.shared.env.timeout(MARK_LIMIT, writing).await;
         let revision = match written {
             Ok(Ok(revision)) => revision,
             Ok(Err(error)) => {
