@@ -47,6 +47,52 @@ pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) 
     }
 }
 
+/// Applies `definition` and waits until it is served. An API that cannot be reached, or has no time,
+/// is asked again: a process that starts before its API is no broken one.
+///
+/// # Errors
+/// As [`install`], what the API said last once `limit` is over.
+pub(crate) async fn establish(
+    client: &kube::Client,
+    env: &Env,
+    definition: &CustomResourceDefinition,
+    limit: Duration,
+) -> Result<()> {
+    let name = definition.metadata.name.as_deref().unwrap_or_default();
+    let mut last = None;
+    let established = async {
+        loop {
+            let attempt = async {
+                apply(client, definition.clone()).await?;
+                wait_until_served(client, env, definition).await
+            };
+            match Box::pin(attempt).await {
+                Err(error) if may_pass(&error) => {
+                    tracing::warn!(definition = name, error = error.chain(), "not installed yet");
+                    last = Some(error.chain());
+                    env.sleep(Duration::from_secs(1)).await;
+                }
+                ended => return ended,
+            }
+        }
+    };
+    env.timeout(limit, established).await.unwrap_or_else(|_| {
+        let why = last.map(|last| format!(": {last}")).unwrap_or_default();
+        Err(Error::transient(format!("{name} was not established within {limit:?}{why}")))
+    })
+}
+
+/// Whether the same request may do better in a moment.
+fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Api(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
+        Error::Api(kube::Error::Service(_) | kube::Error::HyperError(_)) | Error::NoAnswer(_) => {
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Waits until the API answers for every version of an established definition. kube-apiserver does
 /// so a moment after it says that it does, and no event tells of it: it is asked until then.
 ///

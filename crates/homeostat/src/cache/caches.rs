@@ -165,6 +165,13 @@ impl Caches {
         Informer::of(handle)
     }
 
+    /// What is cached of an object of that kind, whose JSON is `object`.
+    pub(crate) fn transform(&self, kind: &Kind, object: &mut Value) {
+        if let Some(transform) = self.shared.transforms.get(kind) {
+            transform.apply(object);
+        }
+    }
+
     /// Several informers of a kind that are read as one; it follows nothing yet.
     #[must_use]
     pub fn group(&self, kind: Kind) -> Group {

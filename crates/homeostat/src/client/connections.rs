@@ -10,12 +10,11 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::Body;
 
-use super::way::Way;
+use super::limited::Limited;
 
 /// How many requests share a connection at most; servers allow 100 and more.
 const MOST: usize = 64;
@@ -35,20 +34,20 @@ pub(super) enum Protocol {
     One,
 }
 
-type Pool = Client<HttpsConnector<Way>, Body>;
+type Pool = Client<Limited, Body>;
 /// Held once more for every answer under way.
 type Token = Arc<()>;
 
 /// A growing set of connections; clones share it.
 #[derive(Clone)]
 pub(super) struct Connections {
-    connector: HttpsConnector<Way>,
+    connector: Limited,
     protocol: Protocol,
     pools: Arc<Mutex<Vec<(Pool, Token)>>>,
 }
 
 impl Connections {
-    pub(super) fn new(connector: HttpsConnector<Way>, protocol: Protocol) -> Self {
+    pub(super) fn new(connector: Limited, protocol: Protocol) -> Self {
         Self { connector, protocol, pools: Arc::default() }
     }
 

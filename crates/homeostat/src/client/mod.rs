@@ -1,22 +1,26 @@
 //! The way to the API: connections ([`connect`]), and the client that reconciles use.
 //!
 //! Every request of a reconcile has a time limit, is sent again where that is safe, and is counted;
-//! a write passes only while this process leads. That client is a layer around the manager's, so
+//! a write passes only while this process leads. What the API warns of is in the log. That client is a layer around the manager's, so
 //! that what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too.
 //! Watches do not come through here.
 
 mod ahead;
 mod connections;
+mod limited;
 mod retry;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod warning;
 mod way;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use kube::client::Body;
+use tracing::Instrument;
 
 use crate::Env;
 use crate::error::{BoxError, Error};
@@ -25,6 +29,7 @@ use crate::metrics::Metrics;
 
 use retry::Fate;
 pub use transport::connect;
+use warning::Warnings;
 
 /// A client whose requests must be answered (to the end of the header) within `limit`, and whose
 /// writes stop at a closed `fence`.
@@ -36,7 +41,7 @@ pub(crate) fn guarded(
     metrics: Metrics,
 ) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
-    let guard = Guard { client, env, limit, fence, metrics };
+    let guard = Guard { client, env, limit, fence, metrics, warnings: Arc::default() };
     let service = tower::service_fn(move |request| {
         let guard = guard.clone();
         async move { guard.send(request).await }
@@ -51,10 +56,25 @@ struct Guard {
     limit: Duration,
     fence: Fence,
     metrics: Metrics,
+    warnings: Arc<Warnings>,
 }
 
 impl Guard {
     async fn send(&self, request: http::Request<Body>) -> Result<http::Response<Body>, BoxError> {
+        let (method, path) = (request.method(), request.uri().path());
+        let span = tracing::debug_span!("request", %method, path, status = tracing::field::Empty);
+        let answer = self.send_counted(request).instrument(span.clone()).await;
+        if let Ok(answer) = &answer {
+            span.record("status", answer.status().as_u16());
+            self.warnings.tell(answer.headers());
+        }
+        answer
+    }
+
+    async fn send_counted(
+        &self,
+        request: http::Request<Body>,
+    ) -> Result<http::Response<Body>, BoxError> {
         let (method, begin) = (request.method().clone(), self.env.instant());
         let answer = self.env.timeout(self.limit, self.send_until_told(request)).await;
         let answer = answer.unwrap_or_else(|_| Err(BoxError::from(Error::NoAnswer(self.limit))));

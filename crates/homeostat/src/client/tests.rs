@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
+use super::retry::Fate;
 use super::transport::connect_except;
 use super::{connect, guarded};
 use crate::error::BoxError;
@@ -225,6 +226,23 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up() {
     tokio::time::pause();
     let error = answer.await.unwrap().unwrap_err();
     assert!(format!("{error:?}").contains("did not answer within 60s"), "{error:?}");
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_come_about_is_given_up_before_anything_was_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let client = connect(&kube::Config::new(url.parse().unwrap()), Env::system()).unwrap();
+    let request = Request::post("/asked").body(Body::empty()).unwrap();
+    let answer = tokio::spawn(async move { client.send(request).await });
+    // It takes the caller and says nothing: the greeting of TLS has no answer.
+    let silent = listener.accept().await.unwrap();
+    tokio::time::pause();
+    let answer: Result<Response<Body>, _> = answer.await.unwrap();
+    assert_eq!(Fate::of(&answer), Fate::Unreached, "it may be sent again");
+    let error = format!("{:?}", answer.unwrap_err());
+    assert!(error.contains("no connection came about within 10s"), "{error}");
     drop(silent);
 }
 

@@ -10,12 +10,11 @@ use kube::client::{Body, ConfigExt};
 use tower::{BoxError, ServiceBuilder};
 
 use super::connections::{Connections, Counted, Protocol};
+use super::limited::Limited;
 use super::way::Way;
 use crate::Env;
 use crate::error::{Error, Result};
 
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long the server may take to begin its answer; requests of reconciles have shorter limits.
 const ANSWER: Duration = Duration::from_secs(60);
 /// How often a silent connection is asked by the system whether it is still there.
@@ -47,8 +46,9 @@ pub(super) fn connect_except(
     except: &str,
 ) -> Result<kube::Client> {
     let namespace = config.default_namespace.clone();
-    let http_only = connector(config, except, Protocol::One)?;
-    let any = connector(config, except, Protocol::Any)?;
+    let limited = |connector| Limited { env: env.clone(), connector };
+    let http_only = limited(connector(config, except, Protocol::One)?);
+    let any = limited(connector(config, except, Protocol::Any)?);
     let roads = Roads {
         env,
         requests: Connections::new(any.clone(), Protocol::Any),
@@ -108,7 +108,6 @@ fn connector(
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
-    http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
     let way = Way::to(config, except, http)?;
     let tls = config.rustls_client_config()?;

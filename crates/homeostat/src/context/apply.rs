@@ -63,7 +63,7 @@ impl<K: AnyObject> Context<K> {
         let request = path.patch(&key.name, &params, &Patch::Apply(&wish));
         let answer = self.send(request).await?;
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
-        let value: Value = answer.decode(&kind, &key)?;
+        let mut value: Value = answer.decode(&kind, &key)?;
         let revision = object.meta().resource_version.clone().unwrap_or_default();
         let change = if answer.created {
             Change::Created
@@ -83,6 +83,8 @@ impl<K: AnyObject> Context<K> {
         let before = found.as_ref().map(|child| &*child.body);
         self.note_change("apply", (&kind, &key), change, before, &answer.body);
         self.expect_version(&kind, &key, object.meta());
+        // As the cache will show it.
+        self.run.shared.follows.caches().transform(&kind, &mut value);
         let last = LastApply { desired: desired_digest, result: digest(intent(value)), revision };
         self.memory(|applied| applied.insert(place, last));
         Ok(Applied { object, change })
@@ -107,8 +109,9 @@ impl<K: AnyObject> Context<K> {
             return Ok(Some(Child { object, digest: digest(intent(entry.value()?)), share, body }));
         }
         let Some(answer) = self.answer_live(kind, key).await? else { return Ok(None) };
-        let (object, value) = (Arc::new(answer.decode(kind, key)?), answer.decode(kind, key)?);
+        let (object, mut value) = (Arc::new(answer.decode(kind, key)?), answer.decode(kind, key)?);
         let share = share::of(manager, &value);
+        self.run.shared.follows.caches().transform(kind, &mut value);
         Ok(Some(Child { object, digest: digest(intent(value)), share, body: answer.body }))
     }
 }

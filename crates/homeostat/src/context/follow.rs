@@ -92,6 +92,11 @@ impl Follows {
         Arc::new(Self { caches, queue, table: Mutex::default() })
     }
 
+    /// The caches it watches with.
+    pub(super) fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
     /// Wakes those who follow the object that changed. The first list is no change: whoever follows
     /// has read it.
     pub(crate) fn wake(&self, kind: &Kind, delta: &Delta) {

@@ -97,7 +97,10 @@ impl Declaration {
         };
         for (other, role, filter, cache) in wakers {
             let finder = match role {
-                Role::Owned => Finder::Owner { kind: kind.clone(), primaries: primaries.clone() },
+                Role::Owned { every } => {
+                    let (kind, primaries) = (kind.clone(), primaries.clone());
+                    Finder::Owner { kind, primaries, every }
+                }
                 Role::Watched(map) => {
                     let mapper = Mapper::new(other.clone(), map, queue.clone(), lookup.clone());
                     tasks.push(mapper.clone().run().boxed());

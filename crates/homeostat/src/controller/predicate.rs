@@ -4,7 +4,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::cache::{Delta, Entry};
+use kube::core::SelectorExt;
+
+use crate::cache::{Delta, Entry, selector};
+use crate::error::Result;
 use crate::kind::View;
 
 /// A test on a change. New and deleted objects pass every ready-made one, and so does a change
@@ -30,6 +33,20 @@ impl Predicate {
     #[must_use]
     pub fn labels_changed() -> Self {
         Self::on_update(|old, new| old.header.labels != new.header.labels)
+    }
+
+    /// The labels match `selector` (`a=b,c in (d,e)`), before the change or after it: what enters
+    /// the selection passes, and so does what leaves it. [`crate::Controller::labels`] and
+    /// [`super::Related::labels`] keep the others out of the cache as well.
+    ///
+    /// # Errors
+    /// A terminal [`crate::Error`] when the selector cannot be read.
+    pub fn labelled(selector: &str) -> Result<Self> {
+        let selector = selector::parse(selector)?;
+        Ok(Self::new(move |delta| {
+            let mut sides = delta.old.iter().chain(&delta.new);
+            sides.any(|side| selector.matches(&side.header.labels))
+        }))
     }
 
     /// The annotations differ.
@@ -169,6 +186,15 @@ mod tests {
         assert!(generation.passes(&delta(&same, &json!({ "generation": 1, "uid": "2" }))));
         let going = json!({ "generation": 1, "deletionTimestamp": "2026-01-01T00:00:00Z" });
         assert!(generation.passes(&delta(&same, &going)));
+    }
+
+    #[test]
+    fn what_enters_a_selection_passes_and_what_leaves_it() {
+        let (out, within) = (json!({}), json!({ "labels": { "a": "b" } }));
+        let selected = Predicate::labelled("a in (b)").unwrap();
+        assert!(selected.passes(&delta(&out, &within)) && selected.passes(&delta(&within, &out)));
+        assert!(selected.passes(&delta(&within, &within)) && !selected.passes(&delta(&out, &out)));
+        assert!(Predicate::labelled("a in b").unwrap_err().is_terminal());
     }
 
     #[test]

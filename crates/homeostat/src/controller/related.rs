@@ -38,8 +38,8 @@ pub struct Related {
 
 /// What a change of a kind wakes.
 pub(super) enum Role {
-    /// Its controller.
-    Owned,
+    /// Its controller, or every owner.
+    Owned { every: bool },
     /// The keys a function names.
     Watched(Map),
     /// Nothing.
@@ -60,7 +60,14 @@ impl Related {
     /// Wakes the owner when an object of that kind that it controls (by uid) changes.
     #[must_use]
     pub fn owned(kind: Kind) -> Self {
-        Self::new(kind, Role::Owned)
+        Self::new(kind, Role::Owned { every: false })
+    }
+
+    /// Wakes every object of the primary's kind that an object of that kind names as an owner (by
+    /// uid), whether it is its controller or not.
+    #[must_use]
+    pub fn owned_by_any(kind: Kind) -> Self {
+        Self::new(kind, Role::Owned { every: true })
     }
 
     /// Wakes the keys that `map` names when an object of that kind changes (old and new are mapped).
@@ -197,7 +204,7 @@ impl Indexed {
 impl fmt::Debug for Related {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = match self.role {
-            Role::Owned => "owned",
+            Role::Owned { .. } => "owned",
             Role::Watched(_) => "watched",
             Role::Read => "read",
             Role::Known => "known",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Predicate;
 use super::mapper::Mapper;
-use crate::cache::{Delta, Entry, KindCache};
+use crate::cache::{Delta, Entry, KindCache, Owner};
 use crate::context::Memories;
 use crate::key::Key;
 use crate::kind::Kind;
@@ -55,8 +55,8 @@ pub(super) fn primary(
 
 /// The keys that a change of another kind wakes.
 pub(super) enum Finder {
-    /// The one that controls the object; the cache is that of the primaries.
-    Owner { kind: Kind, primaries: KindCache },
+    /// The one that controls the object, or every owner; the cache is that of the primaries.
+    Owner { kind: Kind, primaries: KindCache, every: bool },
     /// Those that a function names.
     Mapped(Box<Mapper>),
 }
@@ -77,8 +77,9 @@ pub(super) fn secondary(
         let (gone, trigger) = (delta.change == EventKind::Deleted, trigger(&kind, delta));
         let sides = delta.old.iter().chain(&delta.new);
         let keys: BTreeSet<Key> = match &finder {
-            Finder::Owner { kind, primaries } => {
-                sides.filter_map(|entry| owner_key(entry, kind, primaries, gone)).collect()
+            Finder::Owner { kind, primaries, every } => {
+                let owned = |entry: &Arc<Entry>| owner_keys(entry, *every, kind, primaries, gone);
+                sides.flat_map(owned).collect()
             }
             Finder::Mapped(mapper) => {
                 mapper.map(sides.cloned().collect(), &trigger).into_iter().collect()
@@ -98,18 +99,27 @@ pub(super) fn secondary(
     }
 }
 
-/// The key of the primary that controls `child`.
+/// The keys of the primaries that control `child`, or own it.
 ///
 /// A child of an earlier object of the same name wakes the present one only by going away, which
 /// makes room for a new child.
-fn owner_key(child: &Entry, owner: &Kind, primaries: &KindCache, gone: bool) -> Option<Key> {
-    let reference = child.header.controller()?;
-    let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-    if reference.kind != owner.kind() || group != owner.group() {
-        return None;
-    }
-    let namespace = child.header.key.namespace.clone().filter(|_| owner.is_namespaced());
-    let key = Key { namespace, name: Arc::from(reference.name.as_str()) };
-    let is_ours = primaries.entry(&key).is_some_and(|entry| entry.header.uid == reference.uid);
-    (is_ours || gone).then_some(key)
+fn owner_keys(
+    child: &Entry,
+    every: bool,
+    owner: &Kind,
+    primaries: &KindCache,
+    gone: bool,
+) -> Vec<Key> {
+    let key_of = |reference: &Owner| {
+        let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        if reference.kind != owner.kind() || group != owner.group() {
+            return None;
+        }
+        let namespace = child.header.key.namespace.clone().filter(|_| owner.is_namespaced());
+        let key = Key { namespace, name: Arc::from(reference.name.as_str()) };
+        let is_ours = primaries.entry(&key).is_some_and(|entry| entry.header.uid == reference.uid);
+        (is_ours || gone).then_some(key)
+    };
+    let counts = |reference: &&Owner| every || reference.controller;
+    child.header.owners.iter().filter(counts).filter_map(key_of).collect()
 }

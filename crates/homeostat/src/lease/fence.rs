@@ -4,6 +4,8 @@
 //! is stuck: nothing has to happen for a lost leader to stop writing.
 
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use homeostat_env::Env;
 use tokio::sync::watch;
@@ -15,18 +17,62 @@ pub struct Fence {
     env: Env,
     /// Until when the lease is held; `None` in the receiver's place when there is no lease at all.
     until: Option<watch::Receiver<Option<Instant>>>,
+    contact: Option<Arc<Mutex<Contact>>>,
+}
+
+/// What the lease's own task does with a fence: opens and closes it, and says how it is heard of.
+#[derive(Debug)]
+pub(crate) struct Hand {
+    env: Env,
+    pub(crate) until: watch::Sender<Option<Instant>>,
+    contact: Arc<Mutex<Contact>>,
+}
+
+/// When the API last answered for the lease.
+#[derive(Debug)]
+struct Contact {
+    at: Instant,
+    /// How long it may be silent.
+    patience: Duration,
+    /// What went wrong since.
+    failure: Option<String>,
+}
+
+impl Hand {
+    /// The API has answered for the lease.
+    pub(crate) fn heard(&self) {
+        let mut contact = lock(&self.contact);
+        (contact.at, contact.failure) = (self.env.instant(), None);
+    }
+
+    /// It has not, or not well.
+    pub(crate) fn failed(&self, why: impl Into<String>) {
+        lock(&self.contact).failure = Some(why.into());
+    }
 }
 
 impl Fence {
     /// A fence that is always open: there is no lease.
     pub(crate) fn open(env: Env) -> Self {
-        Self { env, until: None }
+        Self { env, until: None, contact: None }
     }
 
-    /// A closed fence and the hand that opens it.
-    pub(crate) fn closed(env: Env) -> (Self, watch::Sender<Option<Instant>>) {
+    /// A closed fence and the hand that opens it. The lease may be silent for `patience`.
+    pub(crate) fn closed(env: Env, patience: Duration) -> (Self, Hand) {
         let (sender, until) = watch::channel(None);
-        (Self { env, until: Some(until) }, sender)
+        let contact = Contact { at: env.instant(), patience, failure: None };
+        let contact = Arc::new(Mutex::new(contact));
+        let hand = Hand { env: env.clone(), until: sender, contact: Arc::clone(&contact) };
+        (Self { env, until: Some(until), contact: Some(contact) }, hand)
+    }
+
+    /// What is wrong with the lease, whoever holds it: nobody has heard of it for too long.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let contact = lock(self.contact.as_ref()?);
+        let silent = self.env.instant().saturating_duration_since(contact.at);
+        let why = contact.failure.as_deref().unwrap_or("nobody looks at it");
+        (silent > contact.patience).then(|| format!("not heard of for {silent:.0?}: {why}"))
     }
 
     /// Whether there is a lease.
@@ -75,6 +121,10 @@ impl Fence {
             }
         }
     }
+}
+
+fn lock(contact: &Mutex<Contact>) -> MutexGuard<'_, Contact> {
+    contact.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Fence {

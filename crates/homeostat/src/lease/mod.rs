@@ -95,6 +95,11 @@ impl Lease {
 
     /// # Errors
     /// Terminal when the terms leave room for two leaders or for none.
+    /// How long nothing may be heard of it before something is wrong.
+    pub(crate) fn patience(&self) -> Duration {
+        self.duration
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let Self { duration, deadline, retry, .. } = self;
         let ordered = duration > deadline && *deadline >= *retry * 2 && *retry > Duration::ZERO;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::fence::Hand;
 use super::machine::{Action, Event, Machine, Record, Terms};
 use super::{Identity, Lease};
 
@@ -19,7 +20,7 @@ pub(crate) async fn run(
     client: kube::Client,
     env: Env,
     lease: Lease,
-    held: watch::Sender<Option<Instant>>,
+    hand: Hand,
     stop: CancellationToken,
 ) {
     let Lease { namespace, name, identity, duration, deadline, retry } = lease;
@@ -28,14 +29,14 @@ pub(crate) async fn run(
         Identity::Host => format!("{}_{}", env.host(), env.uid()),
     };
     let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-    let post = Post { api: Api::namespaced(client, &namespace), env: env.clone(), name };
+    let post = Post { api: Api::namespaced(client, &namespace), env: env.clone(), name, hand };
     let mut machine = Machine::new(Terms { identity, duration, deadline, retry });
     let origin = env.instant();
     let mut event = Event::Go;
     loop {
         let now = env.instant().saturating_duration_since(origin);
         let action = machine.step(event, now, env.random_unit());
-        publish(&held, machine.leads_until().map(|until| origin + until), &post.name);
+        publish(&post.hand.until, machine.leads_until().map(|until| origin + until), &post.name);
         // No answer is waited for longer than the lease is held by anybody.
         let limit = deadline / 2;
         event = match action {
@@ -45,9 +46,9 @@ pub(crate) async fn run(
                 () = stop.cancelled() => Event::Stop,
                 () = env.sleep(delay) => Event::Go,
             },
-            Action::Read => env.timeout(limit, post.read()).await.unwrap_or(Event::Failed),
+            Action::Read => post.hear(env.timeout(limit, post.read()).await.ok()),
             write @ Action::Write { .. } => {
-                env.timeout(limit, post.write(write)).await.unwrap_or(Event::Failed)
+                post.hear(env.timeout(limit, post.write(write)).await.ok())
             }
         };
     }
@@ -70,9 +71,25 @@ struct Post {
     api: Api<Object>,
     env: Env,
     name: String,
+    hand: Hand,
 }
 
 impl Post {
+    /// Takes note of whether there was an answer.
+    fn hear(&self, answer: Option<Event>) -> Event {
+        match answer {
+            Some(Event::Failed) => Event::Failed,
+            Some(event) => {
+                self.hand.heard();
+                event
+            }
+            None => {
+                self.hand.failed("no answer");
+                Event::Failed
+            }
+        }
+    }
+
     async fn read(&self) -> Event {
         match self.api.get_opt(&self.name).await {
             Ok(found) => Event::Found(found.map(record)),
@@ -121,6 +138,7 @@ impl Post {
 
     fn failed(&self, error: &kube::Error) -> Event {
         tracing::warn!(lease = self.name, %error, "the lease could not be reached");
+        self.hand.failed(error.to_string());
         Event::Failed
     }
 }

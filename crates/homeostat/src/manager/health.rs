@@ -116,7 +116,8 @@ impl Observer {
         let mut checks: Vec<Check> = sources.collect();
         if let Some(lease) = &self.lease {
             let role = if self.fence.is_open() { "leading" } else { "following" };
-            checks.push(Check { name: format!("lease {lease} ({role})"), problem: None });
+            let (name, problem) = (format!("lease {lease} ({role})"), self.fence.problem());
+            checks.push(Check { name, problem });
         }
         checks.extend(self.runnables.iter().map(|name| Check {
             name: format!("runnable {name}"),

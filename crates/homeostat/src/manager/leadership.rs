@@ -23,9 +23,9 @@ impl Leadership {
             return Ok(Self { fence: Fence::open(env.clone()), task: None, follow: None });
         };
         lease.check()?;
-        let (fence, held) = Fence::closed(env.clone());
+        let (fence, hand) = Fence::closed(env.clone(), lease.patience());
         let stop = CancellationToken::new();
-        let task = lease::run(client.clone(), env.clone(), lease, held, stop.clone());
+        let task = lease::run(client.clone(), env.clone(), lease, hand, stop.clone());
         let task = Some((tokio::spawn(task), stop.drop_guard()));
         Ok(Self { fence, task, follow: None })
     }

@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::health::Observer;
+use crate::Env;
 use crate::error::{Error, Result};
 
 /// How long a caller may take to say what it wants.
@@ -56,16 +58,17 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Answers from what `observer` sees.
-    pub(super) fn serve(self, observer: Observer) -> Listening {
+    /// Answers from what an observer sees, once there is one: at the beginning a start is under way.
+    pub(super) fn serve(self, env: Env, observer: Arc<OnceLock<Observer>>) -> Listening {
         let (Self { address, listener }, stop) = (self, CancellationToken::new());
         let accept = async move {
             loop {
                 match listener.accept().await {
                     Ok((stream, _)) => {
-                        let observer = observer.clone();
+                        let observer = Arc::clone(&observer);
                         let answer = move |request: Request<hyper::body::Incoming>| {
-                            let answer = respond(request.method(), request.uri().path(), &observer);
+                            let answer =
+                                respond(request.method(), request.uri().path(), observer.get());
                             async move { Ok::<_, Infallible>(answer) }
                         };
                         let connection = http1::Builder::new()
@@ -76,7 +79,7 @@ impl Bound {
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a caller could not be heard");
-                        observer.env.sleep(Duration::from_millis(100)).await;
+                        env.sleep(Duration::from_millis(100)).await;
                     }
                 }
             }
@@ -87,7 +90,7 @@ impl Bound {
 }
 
 /// The answer to a request.
-fn respond(method: &Method, path: &str, observer: &Observer) -> Response<Full<Bytes>> {
+fn respond(method: &Method, path: &str, observer: Option<&Observer>) -> Response<Full<Bytes>> {
     let text = "text/plain; charset=utf-8";
     let (status, kind, body) = match path {
         _ if !matches!(*method, Method::GET | Method::HEAD) => {
@@ -95,13 +98,18 @@ fn respond(method: &Method, path: &str, observer: &Observer) -> Response<Full<By
         }
         // Whoever can answer lives.
         "/healthz" | "/livez" => (StatusCode::OK, text, "ok\n".to_owned()),
-        "/readyz" => {
-            let health = observer.health();
-            let ready = health.is_ready();
-            let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            (status, text, health.to_string())
-        }
-        "/metrics" => (StatusCode::OK, OPENMETRICS, observer.metrics()),
+        "/readyz" | "/metrics" => match observer {
+            None => (StatusCode::SERVICE_UNAVAILABLE, text, "not ok start: under way\n".to_owned()),
+            Some(observer) if path == "/metrics" => {
+                (StatusCode::OK, OPENMETRICS, observer.metrics())
+            }
+            Some(observer) => {
+                let health = observer.health();
+                let ready = health.is_ready();
+                let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+                (status, text, health.to_string())
+            }
+        },
         _ => (StatusCode::NOT_FOUND, text, "/healthz, /readyz or /metrics\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(body)));

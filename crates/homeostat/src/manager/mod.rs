@@ -1,6 +1,6 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
-//! Starting: address, definitions, webhooks, lease, event writer, sources, then workers as soon as
+//! Starting: probes, definitions, webhooks, lease, event writer, sources, then workers as soon as
 //! their caches are in sync, and runnables. Stopping: intake, running reconciles and runnables
 //! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or forbidden holds back
 //! only the controllers that need it.
@@ -19,6 +19,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -28,7 +29,7 @@ use crate::client;
 use crate::controller::{Controller, Launch};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
-use crate::kind::AnyObject;
+use crate::kind::{AnyObject, Kind, Object};
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 use crate::webhook::Webhooks;
@@ -178,6 +179,33 @@ impl Manager {
         self
     }
 
+    /// Caches objects of kind `K` only after `transform`: whatever it removes takes no memory, cannot
+    /// be read from the cache and is no change. Names, labels, owners and the rest of the metadata
+    /// that the runtime itself needs stay as the server sent them. To be called before
+    /// [`Self::caches`]; a second one comes after the first.
+    ///
+    /// Of what a reconcile writes nothing should be removed: it would be written again each time.
+    ///
+    /// ```
+    /// # use homeostat::Manager;
+    /// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// # fn example(manager: Manager) -> Manager {
+    /// // Large files that no reconcile looks at.
+    /// manager.transform::<ConfigMap>(|config| {
+    ///     config.as_object_mut().map(|fields| fields.remove("binaryData"));
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn transform<K: Object>(
+        mut self,
+        transform: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        self.caches = self.caches.with_transform(Kind::of::<K>(), transform);
+        self
+    }
+
     /// Works only while this process holds that lease; without one (the default) it always works.
     ///
     /// The caches are filled all the while, so that taking over is quick. When the lease is lost,
@@ -193,7 +221,8 @@ impl Manager {
     /// filled until the end of the stop. Port 0 takes any free one; see [`Running::address`].
     ///
     /// `/readyz` lists every source and the lease, and is 503 while a source does not follow the
-    /// API: a missing definition, a missing permission, a watch that went silent.
+    /// API: a missing definition, a missing permission, a watch that went silent; or while the lease
+    /// cannot be reached for as long as it lasts. Until the definitions are installed it says so.
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
@@ -287,7 +316,8 @@ impl Manager {
     /// in the background and not waited for; its controller begins once the source works.
     ///
     /// # Errors
-    /// When a definition cannot be installed, two controllers or two runnables have the same name,
+    /// When a definition cannot be installed (an API that cannot be reached is asked again for a
+    /// minute), two controllers or two runnables have the same name,
     /// the terms of the lease make no sense, an address to listen on is taken, or the certificate
     /// of the webhooks cannot be read.
     pub async fn start(self) -> Result<Running> {

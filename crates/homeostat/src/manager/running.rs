@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::task::{JoinHandle, JoinSet};
@@ -83,16 +83,11 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         Some(address) => Some(listen::bind(address).await?),
         None => None,
     };
+    // First of all: whoever asks hears that there is a start under way.
+    let sight = Arc::new(OnceLock::new());
+    let listening = bound.map(|bound| bound.serve(env.clone(), Arc::clone(&sight)));
     for definition in definitions {
-        let name = definition.metadata.name.clone().unwrap_or_default();
-        let served = Box::pin(async {
-            crd::apply(&client, definition.clone()).await?;
-            crd::wait_until_served(&client, &env, &definition).await
-        });
-        let served = env.timeout(ESTABLISH, served).await;
-        served.map_err(|_| {
-            Error::transient(format!("{name} was not established within {ESTABLISH:?}"))
-        })??;
+        crd::establish(&client, &env, &definition, ESTABLISH).await?;
     }
 
     // Before any cache: a list of a kind that is converted asks it.
@@ -140,8 +135,9 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         trouble: Trouble::none(),
         webhooks: webhooks.as_ref().map(Serving::observer),
     };
+    let observer = sight.get_or_init(|| observer).clone();
     let mut running = Running {
-        listening: bound.map(|bound| bound.serve(observer.clone())),
+        listening,
         observer,
         _end_caches: EndCaches(caches.clone()),
         env,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use homeostat::Env;
 use homeostat::kube::Client;
 use homeostat::kube::client::Body;
 use http::{Request, Response};
+use http_body_util::{BodyExt, StreamBody};
 use serde_json::json;
 
 /// What happens to a request.
@@ -20,6 +22,8 @@ pub enum Fault {
     Delay,
     /// Refused with 403.
     Forbid,
+    /// Refused with 503.
+    Unavailable,
 }
 
 /// `client`, with the fault that `choose` names for a request.
@@ -39,19 +43,53 @@ pub fn faulty(
                     Env::system().sleep(Duration::from_secs(1)).await;
                     answer
                 }
-                Some(Fault::Forbid) => {
-                    let body = json!({
-                        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403,
-                        "reason": "Forbidden", "message": "a rule is missing",
-                    });
-                    let answer = Response::builder().status(403);
-                    Ok(answer.body(Body::from(body.to_string().into_bytes())).unwrap())
-                }
+                Some(Fault::Forbid) => Ok(refusal(403, "Forbidden", "a rule is missing")),
+                Some(Fault::Unavailable) => Ok(refusal(503, "ServiceUnavailable", "not yet")),
                 Some(Fault::LoseAnswer) => {
                     drop(client.send(request).await);
                     std::future::pending().await
                 }
             }
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+fn refusal(code: u16, reason: &str, message: &str) -> Response<Body> {
+    let body = json!({
+        "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code,
+        "reason": reason, "message": message,
+    });
+    let answer = Response::builder().status(code);
+    answer.body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+/// `client`, with everything that the chosen watches tell so much later.
+pub fn late(
+    client: &Client,
+    env: &Env,
+    delay: Duration,
+    choose: impl Fn(&Request<Body>) -> bool + Send + Sync + 'static,
+) -> Client {
+    let (inner, env, choose) = (client.clone(), env.clone(), Arc::new(choose));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, env) = (inner.clone(), env.clone());
+        let query = request.uri().query().unwrap_or_default();
+        let delay = (query.contains("watch=true") && choose(&request)).then_some(delay);
+        async move {
+            let answer = client.send(request).await?;
+            Ok::<_, homeostat::kube::Error>(answer.map(|body| {
+                let frames = body.into_data_stream().then(move |part| {
+                    let env = env.clone();
+                    async move {
+                        if let Some(delay) = delay {
+                            env.sleep(delay).await;
+                        }
+                        part.map(http_body::Frame::data)
+                    }
+                });
+                StreamBody::new(frames).boxed_unsync()
+            }))
         }
     });
     Client::new(service, client.default_namespace())

@@ -1,21 +1,25 @@
 //! What a manager says about itself: readiness and metrics.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::api::{Api, DeleteParams};
 use homeostat::kube::{CustomResource, CustomResourceExt};
 use homeostat::prometheus_client::metrics::gauge::Gauge;
-use homeostat::{Context, Controller, Error, Lease, Outcome, Result};
+use homeostat::{Context, Controller, Error, Lease, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
 use crate::children::mirror;
 use crate::cluster::{config, idle, on_cluster};
+use crate::faults::{Fault, faulty, is};
 
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(group = "later.homeostat.dev", version = "v1", kind = "Later", namespaced)]
@@ -111,5 +115,67 @@ fn probes_and_scrapers_are_answered_over_http() {
         assert!(taken.to_string().contains("cannot be listened on"), "{taken}");
         running.stop().await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());
+    });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "early.homeostat.dev", version = "v1", kind = "Early", namespaced)]
+struct EarlySpec {}
+
+/// Asks over a socket, and stops virtual time as long as that takes.
+async fn ask(address: SocketAddr, path: &'static str) -> String {
+    let ask = move || {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    tokio::task::spawn_blocking(ask).await.unwrap()
+}
+
+#[test]
+fn an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile() {
+    on_cluster(async |cluster| {
+        let refused = Arc::new(AtomicUsize::new(0));
+        let (tries, told) = (Arc::clone(&refused), Arc::new(Notify::new()));
+        let tell = Arc::clone(&told);
+        let client = faulty(&cluster.client, move |request| {
+            let first = is(request, "PATCH", "/customresourcedefinitions/")
+                && tries.fetch_add(1, Ordering::SeqCst) < 3;
+            first.then(|| tell.notify_one());
+            first.then_some(Fault::Unavailable)
+        });
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let controller = Controller::new(idle::<Early>).namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).listen(address);
+        let starting = tokio::spawn(manager.with_crd::<Early>().with(controller).start());
+        told.notified().await;
+        assert!(ask(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        let ready = ask(address, "/readyz").await;
+        assert!(ready.starts_with("HTTP/1.1 503") && ready.contains("start: under way"), "{ready}");
+
+        let running = starting.await.unwrap().unwrap();
+        assert_eq!(refused.load(Ordering::SeqCst), 4);
+        assert!(ask(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        running.stop().await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        definitions.delete(Early::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_definition_that_is_forbidden_is_an_error_at_once() {
+    on_cluster(async |cluster| {
+        let client = faulty(&cluster.client, |request| {
+            is(request, "PATCH", "/customresourcedefinitions/").then_some(Fault::Forbid)
+        });
+        let manager = Manager::new(client, cluster.env.clone()).with_crd::<Early>();
+        let error = manager.start().await.unwrap_err();
+        assert!(error.chain().contains("a rule is missing"), "{error}");
     });
 }

@@ -154,3 +154,33 @@ fn terms_that_leave_room_for_two_leaders_are_refused() {
         }
     });
 }
+
+#[test]
+fn a_lease_that_nobody_can_reach_is_said_in_the_readiness() {
+    on_cluster(async |cluster| {
+        let cut = Arc::new(AtomicBool::new(false));
+        let flag = cut.clone();
+        let client = faulty(&cluster.client, move |request| {
+            let lease = request.uri().path().contains("/leases");
+            (lease && flag.load(Ordering::SeqCst)).then_some(Fault::Forbid)
+        });
+        let leads = process(&cluster, &client, "first", mirroring()).await;
+        leads.wait_until_leading().await;
+        let waits = process(&cluster, &client, "second", mirroring()).await;
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        assert!(leads.health().is_ready() && waits.health().is_ready(), "{}", waits.health());
+        cut.store(true, Ordering::SeqCst);
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        for process in [&leads, &waits] {
+            let words = process.health().to_string();
+            assert!(words.contains("not ok lease the-one (following): not heard of"), "{words}");
+            assert!(words.contains("a rule is missing"), "{words}");
+        }
+        cut.store(false, Ordering::SeqCst);
+        leads.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(2)).await;
+        assert!(leads.health().is_ready() && waits.health().is_ready(), "{}", waits.health());
+        waits.stop().await.unwrap();
+        leads.stop().await.unwrap();
+    });
+}

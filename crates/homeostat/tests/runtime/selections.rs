@@ -4,17 +4,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt;
 use homeostat::controller::Related;
 use homeostat::journal::{ReadFrom, Record};
 use homeostat::kube::ResourceExt;
-use homeostat::kube::client::Body;
-use homeostat::{Context, Controller, Env, Key, Kind, Manager, Outcome, Result};
-use http_body_util::{BodyExt, StreamBody};
+use homeostat::{Context, Controller, Key, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
 use crate::cluster::{config, endings, idle, on_cluster, secret, triggers};
+use crate::faults::{is, late};
 
 fn labelled(name: &str) -> Secret {
     let mut secret = secret(name, "1");
@@ -148,35 +146,6 @@ fn primaries_are_selected_by_their_fields() {
     });
 }
 
-/// A client whose watches of all Secrets are a second late.
-fn slow(client: &homeostat::kube::Client, env: &Env) -> homeostat::kube::Client {
-    let (inner, env) = (client.clone(), env.clone());
-    let service = tower::service_fn(move |request: http::Request<Body>| {
-        let (client, env) = (inner.clone(), env.clone());
-        async move {
-            let query = request.uri().query().unwrap_or_default();
-            let late = request.uri().path().ends_with("/secrets")
-                && query.contains("watch=true")
-                && !query.contains("labelSelector");
-            let answer = client.send(request).await?;
-            let answer = answer.map(|body| {
-                let frames = body.into_data_stream().then(move |part| {
-                    let env = env.clone();
-                    async move {
-                        if late {
-                            env.sleep(Duration::from_secs(1)).await;
-                        }
-                        part.map(http_body::Frame::data)
-                    }
-                });
-                StreamBody::new(frames).boxed_unsync()
-            });
-            Ok::<_, homeostat::kube::Error>(answer)
-        }
-    });
-    homeostat::kube::Client::new(service, client.default_namespace())
-}
-
 #[test]
 fn who_is_woken_by_one_cache_finds_the_reason_in_another() {
     on_cluster(async |cluster| {
@@ -194,7 +163,11 @@ fn who_is_woken_by_one_cache_finds_the_reason_in_another() {
             }
         };
         let controller = Controller::new(look).relates(seen()).reads::<Secret>();
-        let client = slow(&cluster.client, &cluster.env);
+        let second = Duration::from_secs(1);
+        let client = late(&cluster.client, &cluster.env, second, |request| {
+            let query = request.uri().query().unwrap_or_default();
+            is(request, "GET", "/secrets") && !query.contains("labelSelector")
+        });
         let manager = Manager::new(client, cluster.env.clone());
         let manager = manager.with(controller.namespace(&cluster.namespace));
         let running = cluster.start_manager(manager).await;
@@ -207,6 +180,60 @@ fn who_is_woken_by_one_cache_finds_the_reason_in_another() {
             let last = read.lock().unwrap().last().unwrap().clone();
             assert_eq!(last.as_deref(), Some(round), "{}", running.journal());
         }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let count = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            if ctx.owned::<Secret>().await?.is_empty() {
+                let mut child = secret("", "1");
+                (child.metadata.name, child.metadata.generate_name) = (None, Some("made-".into()));
+                ctx.create(child).await?;
+            }
+            assert_eq!(ctx.owned::<Secret>().await?.len(), 1);
+            Ok(Outcome::Done)
+        };
+        let eight = Duration::from_secs(8);
+        let client = late(&cluster.client, &cluster.env, eight, |r| is(r, "GET", "/secrets"));
+        let controller = Controller::new(count).owns::<Secret>().namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        let journal = running.journal();
+        let done = |all: &[Arc<Record>]| endings(all).last().is_some_and(|end| end == "done");
+        let records = cluster.until_recorded(&journal, done).await;
+        let first = &endings(&records)[0];
+        assert!(first.starts_with("conflict: the cache is behind"), "{journal}");
+        assert_eq!(cluster.list::<Secret>("").await.len(), 1, "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn every_owner_is_woken_where_that_is_asked_for() {
+    on_cluster(async |cluster| {
+        let [a, b] =
+            [cluster.create(&config("a", "1")).await, cluster.create(&config("b", "1")).await];
+        let reference = |owner: &ConfigMap, controller: bool| {
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(),
+                "uid": owner.uid(), "controller": controller })
+        };
+        let owners = json!([reference(&a, true), reference(&b, false)]);
+        let child = json!({ "metadata": { "name": "child", "ownerReferences": owners } });
+        cluster.create::<Secret>(child).await;
+        let related = Related::owned_by_any(Kind::of::<Secret>());
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).relates(related)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
+        cluster.quiet().await;
+        let before = journal.records().len();
+        cluster.patch::<Secret>("child", json!({ "metadata": { "labels": { "x": "y" } } })).await;
+        let records = cluster.runs(&journal, before + 2).await;
+        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        assert_eq!(woken, ["a", "b"], "{journal}");
         running.stop().await.unwrap();
     });
 }

@@ -19,17 +19,19 @@
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
-//! | owners: by uid, before and after, cluster-scoped | `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
+//! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
 //! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api` |
+//! | selectors and transforms of caches | `selections::*`, `trouble::what_a_manager_transforms_away_is_not_cached_and_costs_no_writes` |
+//! | warnings of the API are logged | `spans::requests_have_spans_and_what_the_api_warns_of_is_told_once` |
 //! | writes: create, patch, apply, delete with preconditions | `children::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
 //! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
 //! | conditions | `condition::*`, `status::*` |
-//! | events: series, spam filter, lost events | `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
+//! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
 //! | leader election | `lease::*`, `leader::*` |
-//! | unstructured objects, metadata alone, field indexes | `kinds::*` |
+//! | unstructured objects, metadata alone, field indexes | `kinds::*`, `partial::*` |
 //! | several namespaces, here also ones that change | `namespaces::*` |
 //! | who runs and why, in every line of the log | `spans::*` |
 //! | certificates of webhooks | `webhook::*`, `webhooks` |
@@ -37,7 +39,10 @@
 //!
 //! | trap | test |
 //! |---|---|
-//! | a stale cache after a write | `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read` |
+//! | a stale cache after a write | `selections::a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice`, `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read` |
+//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another` |
+//! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read` |
+//! | an API that is late at the start ends the process | `health::an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile` |
 //! | a read that starts a watch | `a_read_never_starts_a_watch` |
 //! | a generation filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
@@ -51,7 +56,7 @@
 //! | lists in random order | `cache::typed_reads_get_list_and_select` |
 //! | a server that never ends the initial events | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages` |
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
-//! | probes that know nothing | `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
 //! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |

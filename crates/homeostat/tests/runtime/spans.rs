@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
+use homeostat::controller::Related;
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Outcome, Result};
-use k8s_openapi::api::core::v1::ConfigMap;
+use homeostat::kube::api::DynamicObject;
+use homeostat::{Context, Controller, Kind, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -39,7 +41,9 @@ impl Visit for Words<'_> {
 
 impl Subscriber for Capture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() || metadata.target().starts_with(env!("CARGO_CRATE_NAME"))
+        let target = metadata.target();
+        let ours = target.starts_with(env!("CARGO_CRATE_NAME"));
+        metadata.is_span() || ours || target == "homeostat::client::warning"
     }
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let mut fields = Fields::new();
@@ -113,5 +117,43 @@ fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
             let said_by = fields["said_by"].trim_matches('"');
             assert!(span["object"].ends_with(said_by), "{span:?} {fields:?}");
         }
+    });
+}
+
+#[test]
+fn requests_have_spans_and_what_the_api_warns_of_is_told_once() {
+    on_cluster(async |cluster| {
+        let capture = Capture::default();
+        let _another = tracing::Dispatch::new(Capture::default());
+        let _guard = tracing::subscriber::set_default(capture.clone());
+        for name in ["a", "b"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let write = async |config: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let kind = Kind::of::<Secret>();
+            let secret = DynamicObject::new(&config.name_any(), &kind.api_resource());
+            // A slip that no type has caught: the API drops the field, and says so.
+            ctx.create(secret.data(json!({ "stringdata": { "a": "b" } }))).await?;
+            Ok(Outcome::Done)
+        };
+        let controller = Controller::new(write).relates(Related::known(Kind::of::<Secret>()));
+        let running = cluster.start(controller).await;
+        cluster.runs(&running.journal(), 2).await;
+        running.stop().await.unwrap();
+
+        let captured = capture.0.lock().unwrap();
+        let path = format!("/api/v1/namespaces/{}/secrets", cluster.namespace);
+        let posts = captured.spans.iter().filter(|(name, fields)| {
+            *name == "request" && fields["method"] == "POST" && fields["path"].contains(&path)
+        });
+        assert_eq!(posts.count(), 2, "{:?}", captured.spans);
+        let said: Vec<&String> =
+            captured.events.iter().filter_map(|(_, fields)| fields.get("warning")).collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("unknown field") && said[0].contains("stringdata"), "{said:?}");
+        let (within, _) =
+            captured.events.iter().find(|(_, fields)| fields.contains_key("warning")).unwrap();
+        let span = &captured.spans[usize::try_from(within.unwrap()).unwrap() - 1];
+        assert_eq!(span.0, "reconcile", "it says in which");
     });
 }

@@ -247,3 +247,68 @@ fn a_reconciler_may_be_a_type_of_its_own() {
         assert_eq!(counter.0.load(Ordering::SeqCst), 1);
     });
 }
+
+#[test]
+fn what_was_recorded_before_a_stop_is_written_and_too_much_is_counted() {
+    on_cluster(async |cluster| {
+        async fn tell(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            let many = if config.name_any() == "many" { 2000 } else { 3 };
+            for at in 0..many {
+                ctx.event(EventType::Normal, &format!("Told{at}"), "a word");
+            }
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("few", "1")).await;
+        // Slow enough that the last ones still wait when the end comes.
+        let slow = |r: &http::Request<_>| is(r, "POST", "/events").then_some(Fault::Delay);
+        let client = faulty(&cluster.client, slow);
+        let controller = Controller::new(tell).namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        cluster.runs(&running.journal(), 1).await;
+        running.stop().await.unwrap();
+        for reason in ["Told0", "Told1", "Told2"] {
+            assert_eq!(events(&cluster, reason).await.len(), 1, "{reason}");
+        }
+
+        cluster.create(&config("many", "1")).await;
+        let running = cluster.start(Controller::new(tell)).await;
+        cluster.runs(&running.journal(), 2).await;
+        let dropped = running.recorder().dropped();
+        // A thousand wait, of 2000 and the three of the other object.
+        assert!((1..=1003).contains(&dropped), "{dropped}");
+        let line = format!("homeostat_events_dropped {dropped}");
+        assert!(running.metrics().contains(&line), "{}", running.metrics());
+        drop(running);
+    });
+}
+
+#[test]
+fn what_a_manager_transforms_away_is_not_cached_and_costs_no_writes() {
+    on_cluster(async |cluster| {
+        async fn keep(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            assert!(config.data.is_none(), "it was cached without");
+            ctx.apply(secret(&config.name_any(), "1")).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let forget = |field: &'static str| {
+            move |object: &mut serde_json::Value| {
+                object.as_object_mut().map(|fields| fields.remove(field));
+            }
+        };
+        let controller = Controller::new(keep).owns::<Secret>().namespace(&cluster.namespace);
+        let manager = cluster.manager();
+        let manager =
+            manager.transform::<ConfigMap>(forget("data")).transform::<Secret>(forget("type"));
+        let running = cluster.start_manager(manager.with(controller)).await;
+        let journal = running.journal();
+        cluster.quiet().await;
+        cluster.patch::<ConfigMap>("a", json!({ "metadata": { "labels": { "x": "y" } } })).await;
+        cluster.quiet().await;
+        let records = journal.records();
+        let writes: Vec<usize> = records.iter().map(|record| record.writes.len()).collect();
+        assert!(writes.len() >= 2 && writes[1..].iter().all(|count| *count == 0), "{journal}");
+        running.stop().await.unwrap();
+    });
+}
