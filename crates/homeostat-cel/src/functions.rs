@@ -9,6 +9,7 @@ use kube_cel::KubeCelExt as _;
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr};
 use kube_cel::cel::{Context, ExecutionError, Value};
 
+use super::complaints;
 use super::operators::{self, NO_OVERLOAD};
 use super::texts;
 use super::values::{self, key, string};
@@ -19,6 +20,8 @@ const ARGUMENTS: [&str; 5] = ["@0", "@1", "@2", "@3", "@4"];
 const NO_QUANTITY: &str = "quantities must match the regular expression \
                            '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+const NO_SUFFIX: &str = "unable to parse quantity's suffix";
+
 thread_local! {
     /// The functions of `kube-cel`; a table that is the same everywhere, but cannot be shared.
     static FUNCTIONS: Context<'static> = Context::default().with_all();
@@ -26,13 +29,22 @@ thread_local! {
 
 /// The result of a call, or why there is none. `member` tells `a.f(b)` from `f(a, b)`.
 pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Value, String> {
+    if let Some(complaint) = complaints::about(name, &given) {
+        return Err(complaint);
+    }
     match (name, &given[..]) {
         ("size", [value]) => match value {
             Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_) => {
                 i64::try_from(values::size(value)).map(Value::Int).map_err(|e| e.to_string())
             }
-            _ => Err(NO_OVERLOAD.to_owned()),
+            _ => Err(format!("{NO_OVERLOAD}: size")),
         },
+        ("int", [Value::Float(number)]) if number.is_nan() => Err("integer overflow".to_owned()),
+        ("asInteger", [_]) => {
+            let target = given.remove(0);
+            let whole = delegate(name, Some(target), given);
+            whole.map_err(|_| "cannot convert value to integer".to_owned())
+        }
         ("dyn", [_]) => Ok(given.remove(0)),
         ("type", [value]) => Ok(values::type_of(value)),
         ("bool", [Value::Bool(flag)]) => Ok(Value::Bool(*flag)),
@@ -79,7 +91,10 @@ pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Va
         ("int" | "uint" | "double" | "duration" | "timestamp", [Value::String(_)]) => {
             delegate(name, None, given).map_err(|_| unconverted(name))
         }
-        ("quantity", [_]) => delegate(name, None, given).map_err(|_| NO_QUANTITY.to_owned()),
+        ("quantity", [Value::String(text)]) => {
+            let why = if has_suffix(text) { NO_SUFFIX } else { NO_QUANTITY };
+            delegate(name, None, given).map_err(|_| why.to_owned())
+        }
         ("slice", [Value::List(items), Value::Int(from), Value::Int(to)])
             if part(items, *from, *to).is_some() =>
         {
@@ -92,6 +107,15 @@ pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Va
             delegate(name, target, given)
         }
     }
+}
+
+/// Whether a number is followed by letters that a suffix could have.
+fn has_suffix(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let letters = rest.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let digits = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+    rest != text && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The items between two places, if both are in the list.

@@ -9,6 +9,7 @@ pub mod admission;
 mod amount;
 mod authorization;
 mod check;
+mod complaints;
 mod cost;
 mod decl;
 mod declarations;

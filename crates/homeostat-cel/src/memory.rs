@@ -9,6 +9,7 @@ use kube_cel::cel::Value;
 use kube_cel::cel::objects::{Key, Map};
 use regex::Regex;
 
+use super::complaints;
 use super::values;
 
 /// Smaller values are looked at every time.
@@ -50,6 +51,9 @@ impl Memory {
     pub(super) fn matches(&mut self, text: &str, pattern: &str) -> Option<bool> {
         if let Some(known) = self.patterns.get(pattern) {
             return Some(known.is_match(text));
+        }
+        if complaints::is_no_pattern(pattern) {
+            return None;
         }
         let read = Regex::new(pattern).ok()?;
         if self.patterns.len() == MOST {

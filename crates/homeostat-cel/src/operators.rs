@@ -7,7 +7,7 @@ use kube_cel::cel::Value;
 use kube_cel::cel::common::ast::operators as named;
 
 use super::functions;
-use super::values::{key, optional};
+use super::values::{self, key, optional};
 
 pub(super) const NO_OVERLOAD: &str = "no such overload";
 const OVERFLOW: &str = "integer overflow";
@@ -180,8 +180,13 @@ pub(super) fn at(whole: &Value, place: &Value) -> Result<Value, String> {
             let found = number.and_then(|number| items.get(number));
             found.cloned().ok_or_else(|| format!("index out of bounds: {shown}"))
         }
-        (_, Value::String(name)) => Err(format!("no such key: {name}")),
-        _ => no_overload(),
+        (Value::List(_), other) => {
+            Err(format!("unsupported index type '{}' in list", values::type_name(other)))
+        }
+        (_, place) => match key(place) {
+            Some(key) => Err(format!("no such key: {key}")),
+            None => no_overload(),
+        },
     }
 }
 

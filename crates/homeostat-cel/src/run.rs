@@ -24,6 +24,13 @@ fn failed<T>(why: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Failed(why.into()))
 }
 
+/// What is said of a value that nobody can walk through.
+fn walked(value: &Value) -> String {
+    let name = values::type_name(value);
+    let (first, rest) = name.split_at(1);
+    format!("got 'types.{}{rest}', expected iterable type", first.to_uppercase())
+}
+
 /// One run of a program.
 pub(super) struct Machine<'a> {
     program: &'a Program,
@@ -392,7 +399,8 @@ impl<'a> Machine<'a> {
 
     fn comprehension(&mut self, walk: &'a ComprehensionExpr) -> Outcome {
         let range = self.eval(&walk.iter_range)?;
-        let Some(range) = self.memory.range(range) else { return failed(NO_OVERLOAD) };
+        let kind = walked(&range);
+        let Some(range) = self.memory.range(range) else { return failed(kind) };
         let depth = self.locals.len();
         let start = self.eval(&walk.accu_init);
         let start = gathered(start)?;

@@ -176,7 +176,12 @@ pub(super) fn type_named(name: &str) -> Value {
 
 /// The type of a value, as a value.
 pub(super) fn type_of(value: &Value) -> Value {
-    type_named(match value {
+    type_named(type_name(value))
+}
+
+/// What the type of a value is called.
+pub(super) fn type_name(value: &Value) -> &str {
+    match value {
         Value::List(_) => "list",
         Value::Map(_) => "map",
         Value::Int(_) => "int",
@@ -190,5 +195,5 @@ pub(super) fn type_of(value: &Value) -> Value {
         Value::Null => "null_type",
         Value::Opaque(opaque) => opaque.runtime_type_name(),
         Value::Function(..) => "function",
-    })
+    }
 }

@@ -109,6 +109,10 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
                 label_like_template(value, labels);
             }
         }
+        ("apiregistration.k8s.io", "APIService") => {
+            let service = value.pointer_mut("/spec/service").and_then(Value::as_object_mut);
+            service.into_iter().for_each(|service| set(service, "port", json!(443)));
+        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::custom::defaults(value),
         ("apps", "StatefulSet") => {
             let claims = value.pointer_mut("/spec/volumeClaimTemplates");

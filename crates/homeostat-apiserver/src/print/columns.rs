@@ -10,15 +10,19 @@ use super::cells::{
 };
 use super::{Column, Row, address, cells, pod};
 
-const fn column(name: &'static str, ty: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
+pub(super) const fn column(
+    name: &'static str,
+    ty: &'static str,
+    cell: fn(&Row<'_>) -> Value,
+) -> Column {
     Column { name, ty, format: "", priority: 0, cell }
 }
 
-const fn text(name: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
+pub(super) const fn text(name: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
     column(name, "string", cell)
 }
 
-const fn number(name: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
+pub(super) const fn number(name: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
     column(name, "integer", cell)
 }
 
@@ -26,8 +30,9 @@ const fn wide(name: &'static str, cell: fn(&Row<'_>) -> Value) -> Column {
     Column { name, ty: "string", format: "", priority: 1, cell }
 }
 
-const NAME: Column = Column { name: "Name", ty: "string", format: "name", priority: 0, cell: name };
-const AGE: Column = text("Age", age);
+pub(super) const NAME: Column =
+    Column { name: "Name", ty: "string", format: "name", priority: 0, cell: name };
+pub(super) const AGE: Column = text("Age", age);
 const CREATED_AT: Column =
     column("Created At", "date", |row| string(row, "/metadata/creationTimestamp"));
 const TEMPLATE_CONTAINERS: Column =
@@ -37,6 +42,9 @@ const SELECTOR: Column = wide("Selector", |row| selector(row, "/spec/selector"))
 
 /// The columns of a kind.
 pub(super) fn of(group: &str, kind: &str) -> &'static [Column] {
+    if let Some(columns) = super::seldom::of(group, kind) {
+        return columns;
+    }
     match (group, kind) {
         ("", "Pod") => POD,
         ("", "Service") => SERVICE,
@@ -326,7 +334,8 @@ const INGRESS_CLASS: &[Column] = &[
 const NETWORK_POLICY: &[Column] =
     &[NAME, text("Pod-Selector", |row| selector(row, "/spec/podSelector")), AGE];
 
-const IP_ADDRESS: &[Column] = &[NAME, text("ParentRef", address::parent), AGE];
+/// There is a cell for the age, but no heading.
+const IP_ADDRESS: &[Column] = &[NAME, text("ParentRef", address::parent), text("", age)];
 
 const SERVICE_CIDR: &[Column] = &[NAME, text("CIDRs", address::ranges), AGE];
 
@@ -353,7 +362,7 @@ const CSI_NODE: &[Column] = &[NAME, number("Drivers", |row| count(row, "/spec/dr
 
 const VOLUME_ATTACHMENT: &[Column] = &[
     NAME,
-    text("Attacher", |row| string(row, "/spec/attacher")),
+    Column { format: "name", ..text("Attacher", |row| string(row, "/spec/attacher")) },
     text("PV", |row| string(row, "/spec/source/persistentVolumeName")),
     text("Node", |row| string(row, "/spec/nodeName")),
     column("Attached", "boolean", |row| cells::flag(row, "/status/attached")),

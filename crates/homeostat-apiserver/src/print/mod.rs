@@ -9,6 +9,7 @@ mod cells;
 mod columns;
 mod jsonpath;
 mod pod;
+mod seldom;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -30,7 +31,7 @@ pub enum IncludeObject {
     Object,
 }
 
-/// One column: a heading and how a cell is made.
+/// One column: a heading and how a cell is made. One without a name has cells only.
 #[derive(Clone, Copy)]
 struct Column {
     name: &'static str,
@@ -75,7 +76,8 @@ pub fn table(
             let define = |column: &Column| {
                 definition(column.name, column.ty, column.format, "", column.priority)
             };
-            (columns.iter().map(define).collect(), Box::new(make))
+            let headed = columns.iter().filter(|column| !column.name.is_empty());
+            (headed.map(define).collect(), Box::new(make))
         }
     };
     let is_pod = kind.group.is_empty() && kind.kind == "Pod";

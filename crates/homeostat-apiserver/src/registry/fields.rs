@@ -28,6 +28,10 @@ const ROWS: &[Row] = &[
     ),
     ("events", EVENT_FIELDS),
     ("events.events.k8s.io", EVENT_FIELDS),
+    (
+        "resourceslices.resource.k8s.io",
+        &[("spec.nodeName", "/spec/nodeName", ""), ("spec.driver", "/spec/driver", "")],
+    ),
     ("secrets", &[("type", "/type", "")]),
     ("nodes", &[("spec.unschedulable", "/spec/unschedulable", "false")]),
     ("namespaces", &[("status.phase", "/status/phase", "")]),
@@ -56,12 +60,27 @@ const EVENT_FIELDS: &[(&str, &str, &str)] = &[
     ("regarding.namespace", "/involvedObject/namespace", ""),
     ("regarding.name", "/involvedObject/name", ""),
     ("regarding.uid", "/involvedObject/uid", ""),
+    ("regarding.apiVersion", "/involvedObject/apiVersion", ""),
+    ("regarding.resourceVersion", "/involvedObject/resourceVersion", ""),
+    ("regarding.fieldPath", "/involvedObject/fieldPath", ""),
     ("reason", "/reason", ""),
     ("type", "/type", ""),
     ("reportingComponent", REPORTER, ""),
     ("reportingController", REPORTER, ""),
     ("source", SOURCE, ""),
 ];
+
+/// What one of the two groups does not know, or the beginning of it.
+const OF_THE_OTHER: &[(&str, &[&str])] = &[
+    ("events", &["regarding.", "reportingController"]),
+    ("events.events.k8s.io", &["involvedObject.", "reportingComponent", "source"]),
+];
+
+fn is_of_the_other(kind: &Kind, field: &str) -> bool {
+    let resource = kind.resource();
+    let mut others = OF_THE_OTHER.iter().filter(|(name, _)| *name == resource);
+    others.any(|(_, fields)| fields.iter().any(|other| field.starts_with(other)))
+}
 
 fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
     if kind.custom.is_some() {
@@ -104,6 +123,9 @@ fn unknown(kind: &Kind, field: &str) -> String {
         format!(
             "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         )
+    } else if kind.resource() == "resourceslices.resource.k8s.io" {
+        let (version, kind) = (kind.api_version(), &kind.kind);
+        format!("field label not supported for {version}, Kind={kind}: {field}")
     } else if kind.resource() == "jobs.batch" {
         format!("field label {field:?} not supported for Job")
     } else {
@@ -128,8 +150,10 @@ pub(crate) fn check(kind: &Kind, selector: &Selector) -> Result<(), Status> {
     let custom: Vec<&str> = custom.map(|path| path.trim_start_matches('.')).collect();
     for field in selector.fields() {
         let known = field == "metadata.name"
-            || (field == "metadata.namespace" && (kind.namespaced || kind.custom.is_none()))
-            || rows(kind).iter().any(|(name, ..)| *name == field)
+            || (field == "metadata.namespace"
+                && (kind.namespaced || (kind.custom.is_none() && rows(kind).is_empty())))
+            || (rows(kind).iter().any(|(name, ..)| *name == field)
+                && !is_of_the_other(kind, field))
             || custom.contains(&field);
         if !known {
             return Err(Status::bad_request(unknown(kind, field)));

@@ -26,11 +26,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "an empty reason is written out, so that it is shown",
     ),
     known(
-        "addresses: ",
-        "/columnDefinitions/2",
-        "kube-apiserver has cells for the age of an address, but no heading",
-    ),
-    known(
         "",
         "/description",
         "tables carry no descriptions of their columns; kubectl does not show them",
@@ -171,6 +166,16 @@ pub(crate) const KNOWN: &[Known] = &[
     known(
         "expressions: rules about what was before / a definition",
         "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "words: words of libraries / a definition",
+        "/status",
+        "definitions are accepted and served at once, by the writer and not by a controller",
+    ),
+    known(
+        "words: words of libraries / the definition goes",
+        "/managedFields/1",
         "definitions are accepted and served at once, by the writer and not by a controller",
     ),
     known(

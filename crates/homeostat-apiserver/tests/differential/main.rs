@@ -70,6 +70,8 @@ const AREAS: &[(&str, &str)] = &[
     ("devices", include_str!("areas/devices.http")),
     ("confined", include_str!("areas/confined.http")),
     ("flow", include_str!("areas/flow.http")),
+    ("columns", include_str!("areas/columns.http")),
+    ("words", include_str!("areas/words.http")),
 ];
 
 /// One test at a time: random watches last a second on both sides, and expressions that use up their
