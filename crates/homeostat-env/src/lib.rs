@@ -96,6 +96,7 @@ impl Env {
 
     /// A monotonic point in time, for measuring and for deadlines.
     #[must_use]
+    #[inline]
     pub fn instant(&self) -> Instant {
         #[expect(clippy::disallowed_methods, reason = "the environment owns the clock")]
         Instant::now()

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::ops::Deref;
 
-use smallvec::SmallVec;
-
 use crate::key::Key;
 use crate::kind::Kind;
 
@@ -49,12 +47,31 @@ impl Trigger {
 
 /// Why a key runs: its reasons in order of arrival, repeats merged; read as a slice. Most keys have
 /// one, which takes no memory of its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Triggers(SmallVec<[Trigger; 1]>);
+#[derive(Debug, Clone, Default)]
+pub struct Triggers(Few);
+
+#[derive(Debug, Clone, Default)]
+enum Few {
+    #[default]
+    None,
+    One(Trigger),
+    Many(Vec<Trigger>),
+}
 
 impl Triggers {
     pub(crate) fn push(&mut self, trigger: Trigger) {
-        self.0.push(trigger);
+        match &mut self.0 {
+            Few::None => self.0 = Few::One(trigger),
+            Few::Many(triggers) => triggers.push(trigger),
+            Few::One(_) => {
+                let mut triggers = Vec::with_capacity(4);
+                if let Few::One(first) = std::mem::take(&mut self.0) {
+                    triggers.push(first);
+                }
+                triggers.push(trigger);
+                self.0 = Few::Many(triggers);
+            }
+        }
     }
 }
 
@@ -62,9 +79,21 @@ impl Deref for Triggers {
     type Target = [Trigger];
 
     fn deref(&self) -> &[Trigger] {
-        &self.0
+        match &self.0 {
+            Few::None => &[],
+            Few::One(trigger) => std::slice::from_ref(trigger),
+            Few::Many(triggers) => triggers,
+        }
     }
 }
+
+impl PartialEq for Triggers {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Triggers {}
 
 impl<const N: usize> PartialEq<[Trigger; N]> for Triggers {
     fn eq(&self, other: &[Trigger; N]) -> bool {
@@ -74,7 +103,9 @@ impl<const N: usize> PartialEq<[Trigger; N]> for Triggers {
 
 impl FromIterator<Trigger> for Triggers {
     fn from_iter<I: IntoIterator<Item = Trigger>>(triggers: I) -> Self {
-        Self(triggers.into_iter().collect())
+        let mut all = Self::default();
+        triggers.into_iter().for_each(|trigger| all.push(trigger));
+        all
     }
 }
 

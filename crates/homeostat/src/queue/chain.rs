@@ -1,24 +1,21 @@
-//! Doubly linked lists in one arena: to the end, off the front or out of the middle in constant
-//! time, and no allocation once the arena has grown.
+//! Doubly linked lists whose links are in the things themselves: to the end, off the front or out
+//! of the middle in constant time, and never an allocation. The things live elsewhere, by number.
 
-use slab::Slab;
-
-use super::slots::KEPT;
+use std::ops::IndexMut;
 
 /// No neighbour.
 const NOBODY: usize = usize::MAX;
 
-/// The values of any number of lists.
+/// The neighbours of a thing, while it is in a chain.
 #[derive(Debug)]
-pub(super) struct Links<V> {
-    nodes: Slab<Node<V>>,
-}
-
-#[derive(Debug)]
-struct Node<V> {
-    value: V,
+pub(super) struct Link {
     before: usize,
     after: usize,
+}
+
+/// What can stand in a chain, one at a time.
+pub(super) trait Linked {
+    fn link(&mut self) -> &mut Link;
 }
 
 /// One list: its ends.
@@ -28,6 +25,10 @@ pub(super) struct Chain {
     last: usize,
 }
 
+impl Link {
+    pub(super) const NONE: Self = Self { before: NOBODY, after: NOBODY };
+}
+
 impl Chain {
     pub(super) const EMPTY: Self = Self { first: NOBODY, last: NOBODY };
 
@@ -35,81 +36,54 @@ impl Chain {
         self.first == NOBODY
     }
 
-    /// The node at the front.
+    /// Who is at the front.
     pub(super) fn first(self) -> Option<usize> {
         (!self.is_empty()).then_some(self.first)
     }
-}
 
-impl<V> Links<V> {
-    pub(super) fn new() -> Self {
-        Self { nodes: Slab::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    pub(super) fn get(&self, node: usize) -> &V {
-        &self.nodes[node].value
-    }
-
-    pub(super) fn get_mut(&mut self, node: usize) -> &mut V {
-        &mut self.nodes[node].value
-    }
-
-    /// At the end of `chain`; returns the node, by which it can be taken out again.
-    pub(super) fn push(&mut self, chain: &mut Chain, value: V) -> usize {
-        let node = self.nodes.insert(Node { value, before: NOBODY, after: NOBODY });
-        self.attach(chain, node);
-        node
-    }
-
-    /// From wherever it is in `chain` to its end.
-    pub(super) fn move_to_end(&mut self, chain: &mut Chain, node: usize) {
-        if chain.last != node {
-            self.detach(chain, node);
-            self.attach(chain, node);
-        }
-    }
-
-    /// Out of `chain`, wherever in it.
-    pub(super) fn remove(&mut self, chain: &mut Chain, node: usize) -> V {
-        self.detach(chain, node);
-        let value = self.nodes.remove(node).value;
-        if self.nodes.is_empty() && self.nodes.capacity() > KEPT {
-            self.nodes = Slab::new();
-        }
-        value
-    }
-
-    /// Everything of every chain, in no promised order.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = V> + use<V> {
-        std::mem::take(&mut self.nodes).into_iter().map(|(_, node)| node.value)
-    }
-
-    fn attach(&mut self, chain: &mut Chain, node: usize) {
-        let before = std::mem::replace(&mut chain.last, node);
+    /// One that is in no chain goes to the end of this one.
+    pub(super) fn push<L: Linked>(
+        &mut self,
+        all: &mut impl IndexMut<usize, Output = L>,
+        new: usize,
+    ) {
+        let before = std::mem::replace(&mut self.last, new);
         if before == NOBODY {
-            chain.first = node;
+            self.first = new;
         } else {
-            self.nodes[before].after = node;
+            all[before].link().after = new;
         }
-        let it = &mut self.nodes[node];
-        (it.before, it.after) = (before, NOBODY);
+        *all[new].link() = Link { before, after: NOBODY };
     }
 
-    fn detach(&mut self, chain: &mut Chain, node: usize) {
-        let Node { before, after, .. } = self.nodes[node];
+    /// Out of this chain, wherever in it.
+    pub(super) fn remove<L: Linked>(
+        &mut self,
+        all: &mut impl IndexMut<usize, Output = L>,
+        old: usize,
+    ) {
+        let Link { before, after } = *all[old].link();
         if before == NOBODY {
-            chain.first = after;
+            self.first = after;
         } else {
-            self.nodes[before].after = after;
+            all[before].link().after = after;
         }
         if after == NOBODY {
-            chain.last = before;
+            self.last = before;
         } else {
-            self.nodes[after].before = before;
+            all[after].link().before = before;
+        }
+    }
+
+    /// From wherever it is in this chain to its end.
+    pub(super) fn move_to_end<L: Linked>(
+        &mut self,
+        all: &mut impl IndexMut<usize, Output = L>,
+        one: usize,
+    ) {
+        if self.last != one {
+            self.remove(all, one);
+            self.push(all, one);
         }
     }
 }

@@ -5,109 +5,113 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use slab::Slab;
 
-use super::chain::{Chain, Links};
+use super::chain::{Chain, Link, Linked};
 use super::rules::Lane;
+use super::slots::{KEPT, Slots};
 
-/// Where a key stands in a line.
-pub(super) type Place = usize;
-
-/// Ready keys by lane; a key is named by its number.
+/// Ready keys by lane; a key is named by its number, and so is a lane while it is known.
 #[derive(Debug)]
 pub(super) struct Line {
-    keys: Links<Waiting>,
+    lanes: Slab<OneLane>,
     /// The lanes with somebody in them, the one whose turn it is first.
-    lanes: Links<OneLane>,
     turns: Chain,
-    /// The lane of keys that have none, while somebody is in it.
+    /// The lane of keys that have none, once there was one.
     unnamed: Option<usize>,
     named: HashTable<usize>,
     hasher: RandomState,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    key: usize,
-    lane: usize,
+    keys: usize,
 }
 
 #[derive(Debug)]
 struct OneLane {
     name: Option<Box<str>>,
+    /// The hash of the name.
+    hash: u64,
     keys: Chain,
+    link: Link,
 }
 
 impl Line {
     pub(super) fn new() -> Self {
         Self {
-            keys: Links::new(),
-            lanes: Links::new(),
+            lanes: Slab::new(),
             turns: Chain::EMPTY,
             unnamed: None,
             named: HashTable::new(),
             hasher: RandomState::default(),
+            keys: 0,
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys.len()
+        self.keys
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.keys == 0
+    }
+
+    /// The lane of that name, new if need be. It is known until somebody has been in it.
+    pub(super) fn lane(&mut self, name: Lane<'_>) -> usize {
+        match (name, self.unnamed) {
+            (None, Some(lane)) => lane,
+            (None, None) => {
+                let lane = self.lanes.insert(OneLane::new(None, 0));
+                self.unnamed = Some(lane);
+                lane
+            }
+            (Some(name), _) => self.named(name),
+        }
     }
 
     /// At the end of its lane. A lane that was empty has its turn after all others.
-    pub(super) fn join(&mut self, lane: Lane<'_>, key: usize) -> Place {
-        let lane = self.lane(lane);
-        self.keys.push(&mut self.lanes.get_mut(lane).keys, Waiting { key, lane })
+    pub(super) fn join<T>(&mut self, slots: &mut Slots<T>, lane: usize, key: usize) {
+        let Self { lanes, turns, keys, .. } = self;
+        *keys += 1;
+        if lanes[lane].keys.is_empty() {
+            turns.push(lanes, lane);
+        }
+        lanes[lane].keys.push(slots, key);
     }
 
     /// Out of the line, whoever's turn it is.
-    pub(super) fn leave(&mut self, place: Place) -> usize {
-        let lane = self.keys.get(place).lane;
-        let key = self.keys.remove(&mut self.lanes.get_mut(lane).keys, place).key;
-        if self.lanes.get(lane).keys.is_empty() {
-            self.drop_lane(lane);
+    pub(super) fn leave<T>(&mut self, slots: &mut Slots<T>, lane: usize, key: usize) {
+        let Self { lanes, turns, keys, .. } = self;
+        *keys -= 1;
+        lanes[lane].keys.remove(slots, key);
+        if lanes[lane].keys.is_empty() {
+            turns.remove(lanes, lane);
+            self.drop_if_many(lane);
         }
-        key
     }
 
     /// The first of the lane whose turn it is; the lane has its next turn after all others.
-    pub(super) fn pop(&mut self) -> Option<usize> {
+    pub(super) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<usize> {
         let lane = self.turns.first()?;
-        self.lanes.move_to_end(&mut self.turns, lane);
-        let first = self.lanes.get(lane).keys.first()?;
-        Some(self.leave(first))
+        self.turns.move_to_end(&mut self.lanes, lane);
+        let first = self.lanes[lane].keys.first()?;
+        self.leave(slots, lane, first);
+        Some(first)
     }
 
-    /// Everybody, in no promised order; the line is empty afterwards.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = usize> + use<> {
-        let mut all = std::mem::replace(self, Self::new());
-        all.keys.drain().map(|waiting| waiting.key)
-    }
-
-    fn lane(&mut self, name: Lane<'_>) -> usize {
-        let Self { lanes, turns, unnamed, named, hasher, .. } = self;
-        let Some(name) = name else {
-            let new = || lanes.push(turns, OneLane { name: None, keys: Chain::EMPTY });
-            return *unnamed.get_or_insert_with(new);
-        };
+    fn named(&mut self, name: &str) -> usize {
+        let Self { lanes, named, hasher, .. } = self;
         let hash = hasher.hash_one(name);
-        if let Some(lane) = named.find(hash, |lane| lanes.get(*lane).is(name)) {
-            return *lane;
-        }
-        let new = lanes.push(turns, OneLane { name: Some(Box::from(name)), keys: Chain::EMPTY });
-        named.insert_unique(hash, new, |lane| {
-            hasher.hash_one(lanes.get(*lane).name.as_deref().unwrap_or_default())
-        });
-        new
+        let known = named.find(hash, |lane| lanes[*lane].name.as_deref() == Some(name));
+        known.copied().unwrap_or_else(|| {
+            let new = lanes.insert(OneLane::new(Some(Box::from(name)), hash));
+            *named.insert_unique(hash, new, |lane| lanes[*lane].hash).get()
+        })
     }
 
-    fn drop_lane(&mut self, lane: usize) {
-        let OneLane { name, .. } = self.lanes.remove(&mut self.turns, lane);
-        let Some(name) = name else { return self.unnamed = None };
-        let hash = self.hasher.hash_one(&*name);
+    /// An empty lane is kept for the next key of its name, unless too many are known.
+    fn drop_if_many(&mut self, lane: usize) {
+        if self.lanes.len() <= KEPT || self.unnamed == Some(lane) {
+            return;
+        }
+        let OneLane { hash, .. } = self.lanes.remove(lane);
         if let Ok(entry) = self.named.find_entry(hash, |known| *known == lane) {
             entry.remove();
         }
@@ -115,7 +119,13 @@ impl Line {
 }
 
 impl OneLane {
-    fn is(&self, name: &str) -> bool {
-        self.name.as_deref() == Some(name)
+    fn new(name: Option<Box<str>>, hash: u64) -> Self {
+        Self { name, hash, keys: Chain::EMPTY, link: Link::NONE }
+    }
+}
+
+impl Linked for OneLane {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::line::Line;
 use super::rules::Rules;
-use super::slot::{Dirty, State, Timer, Why};
+use super::slot::{Dirty, Slot, State, Timer, Why};
 use super::slots::Slots;
 use super::throttle::Throttle;
 use crate::trigger::{Trigger, Triggers};
@@ -60,7 +60,10 @@ pub struct Machine<T> {
     timers: u64,
     normal_in_a_row: u32,
     running: usize,
+    failing: usize,
     adds: u64,
+    /// The slot handed out last: whoever is done is likely to be that one.
+    last: usize,
     paused: bool,
     closed: bool,
 }
@@ -79,7 +82,9 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             timers: 0,
             normal_in_a_row: 0,
             running: 0,
+            failing: 0,
             adds: 0,
+            last: usize::MAX,
             paused: false,
             closed: false,
         }
@@ -90,47 +95,47 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     /// that one is served to its end, and the trigger is told then. A running key runs once more
     /// after `done`; a ready key keeps its place unless its priority rises. Ignored after
     /// [`Self::close`].
+    #[inline(always)] // or key and trigger are moved once more
     pub fn add(&mut self, key: T, trigger: Trigger, priority: Priority, now: Duration) {
         self.release(now);
         if self.closed {
             return;
         }
-        let debounce = self.rules.debounce.filter(|_| trigger.is_news());
+        let debounce = if trigger.is_news() { self.rules.debounce } else { None };
         let id = self.slots.of(key);
         let slot = &mut self.slots[id];
         slot.remember(trigger);
         let mut before = None;
-        match &mut slot.state {
-            State::Running { dirty, .. } => {
-                *dirty = Some(match (dirty.take(), debounce) {
-                    (Some(Dirty::AtOnce(old)), _) => Dirty::AtOnce(old.max(priority)),
-                    (Some(Dirty::WhenQuiet(timer)), Some(debounce)) => {
-                        Dirty::WhenQuiet(Timer::quiet(debounce, priority, Some(&timer), now))
+        match slot.state {
+            State::Running { dirty, since } => {
+                let dirty = match (dirty, debounce) {
+                    (Dirty::AtOnce(old), _) => Dirty::AtOnce(old.max(priority)),
+                    (Dirty::No | Dirty::WhenQuiet, Some(debounce)) => {
+                        let before = slot.quiet.take();
+                        slot.quiet = Some(Timer::quiet(debounce, priority, before.as_deref(), now));
+                        Dirty::WhenQuiet
                     }
-                    (None, Some(debounce)) => {
-                        Dirty::WhenQuiet(Timer::quiet(debounce, priority, None, now))
+                    (Dirty::No | Dirty::WhenQuiet, None) => {
+                        let held = slot.quiet.take().map(|timer| timer.priority());
+                        Dirty::AtOnce(held.map_or(priority, |held| held.max(priority)))
                     }
-                    (Some(Dirty::WhenQuiet(timer)), None) => {
-                        Dirty::AtOnce(priority.max(timer.priority()))
-                    }
-                    (None, None) => Dirty::AtOnce(priority),
-                });
+                };
+                slot.state = State::Running { dirty, since };
                 return;
             }
-            State::Ready { priority: old, .. } if *old >= priority => return,
-            State::Ready { place, since, .. } => {
-                let (place, since) = (*place, *since);
-                self.low.leave(place);
+            State::Ready { priority: old, .. } if old >= priority => return,
+            State::Ready { lane, since, .. } => {
+                self.low.leave(&mut self.slots, lane, id);
                 return self.line_up(id, priority, since);
             }
-            State::Waiting { timer, turn } => {
-                let (at, is_backoff) = ((timer.due, *turn), matches!(timer.why, Why::Backoff));
-                let timer = timer.clone();
-                if !slot.gives_way(is_backoff) {
+            State::Waiting { turn } => {
+                if !self.gives_way(id) {
                     return;
                 }
-                self.waiting.remove(&at);
-                before = Some(timer);
+                before = self.slots[id].timer.take();
+                if let Some(timer) = &before {
+                    self.waiting.remove(&(timer.due, turn));
+                }
             }
             State::Idle => {}
         }
@@ -166,6 +171,14 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     /// The next ready key, now running; `None` when there is none, the queue is paused, or its
     /// rate is used up.
     pub fn take(&mut self, now: Duration) -> Option<Item<T>> {
+        let id = self.next(now)?;
+        self.hand_out(id, now)
+    }
+
+    /// Takes the next key out of its line; [`Self::hand_out`] must follow. In two steps, so that an
+    /// item is written once, to where it is wanted: moving one costs more than finding it.
+    #[inline(always)]
+    pub(super) fn next(&mut self, now: Duration) -> Option<usize> {
         self.release(now);
         if self.paused || self.ready() == 0 {
             return None;
@@ -175,71 +188,75 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         }
         let from_low = self.normal.is_empty()
             || (self.normal_in_a_row >= NORMAL_IN_A_ROW && !self.low.is_empty());
-        let id = if from_low { self.low.pop()? } else { self.normal.pop()? };
+        let line = if from_low { &mut self.low } else { &mut self.normal };
+        let id = line.pop(&mut self.slots)?;
+        self.last = id;
         self.normal_in_a_row = if from_low { 0 } else { self.normal_in_a_row.saturating_add(1) };
+        self.running += 1;
+        Some(id)
+    }
+
+    /// Hands out the key that [`Self::next`] gave.
+    #[inline(always)]
+    pub(super) fn hand_out(&mut self, id: usize, now: Duration) -> Option<Item<T>> {
         let slot = &mut self.slots[id];
-        let running = State::Running { dirty: None, timer: None, since: now };
-        let waited = match std::mem::replace(&mut slot.state, running) {
+        let waited = match slot.state {
             State::Ready { since, .. } => now.saturating_sub(since),
             _ => Duration::ZERO,
         };
+        slot.state = State::Running { dirty: Dirty::No, since: now };
+        let failures = slot.failures;
         let triggers = std::mem::take(&mut slot.triggers);
-        self.running += 1;
-        Some(Item { key: slot.key.clone(), triggers, failures: slot.failures, waited })
+        slot.key.clone().map(|key| Item { key, triggers, failures, waited })
     }
 
     /// The worker has finished with a key: it goes to the back of the line if it was added
     /// meanwhile, waits if it was given a time, and is idle otherwise. Nothing happens to a key that
-    /// does not run. The time is asked for only when it matters. Returns whether there may be more
-    /// to do or to wait for than before.
-    pub fn done(&mut self, key: &T, now: impl Fn() -> Duration) -> bool {
-        let ready = self.ready();
-        self.finish(key, now) || self.ready() > ready
-    }
-
-    /// Says whether the key goes on.
-    fn finish(&mut self, key: &T, now: impl Fn() -> Duration) -> bool {
+    /// does not run. The time is asked for only when it matters.
+    pub fn done(&mut self, key: &T, now: impl Fn() -> Duration) {
         let asked = (!self.waiting.is_empty()).then(&now);
         if let Some(now) = asked {
             self.release(now);
         }
-        let Some(id) = self.slots.find(key) else { return false };
+        let Some(id) = self.slots.find_near(self.last, key) else { return };
         let slot = &mut self.slots[id];
-        let State::Running { dirty, timer, .. } = &mut slot.state else { return false };
-        let (mut dirty, timer) = (dirty.take(), timer.take().filter(|_| !self.closed));
+        let State::Running { mut dirty, .. } = slot.state else { return };
         self.running -= 1;
         slot.state = State::Idle;
-        let is_backoff = timer.as_ref().is_some_and(|timer| matches!(timer.why, Why::Backoff));
-        if dirty.is_some() && is_backoff && !slot.gives_way(true) {
-            dirty = None;
+        if self.closed {
+            slot.timer = None;
         }
-        if dirty.is_none() && timer.is_none() {
-            self.drop_if_blank(id);
-            return false;
+        if !matches!(dirty, Dirty::No) && slot.timer.is_some() && !self.gives_way(id) {
+            dirty = Dirty::No;
         }
+        let slot = &mut self.slots[id];
+        if matches!(dirty, Dirty::No) && slot.timer.is_none() {
+            return self.drop_if_blank(id);
+        }
+        let (timer, quiet) = (slot.timer.take(), slot.quiet.take());
         let now = asked.unwrap_or_else(now);
-        match (dirty, timer) {
-            (Some(Dirty::AtOnce(priority)), _) => self.make_ready(id, priority, now),
-            (Some(Dirty::WhenQuiet(quiet)), _) if self.closed => {
+        match (dirty, quiet, timer) {
+            (Dirty::AtOnce(priority), ..) => self.make_ready(id, priority, now),
+            (Dirty::WhenQuiet, Some(quiet), _) if self.closed => {
                 self.make_ready(id, quiet.priority(), now);
             }
-            (Some(Dirty::WhenQuiet(mut quiet)), timer) => {
+            (Dirty::WhenQuiet, Some(mut quiet), timer) => {
                 if let Some(timer) = timer {
                     quiet.no_later_than(timer.due);
                 }
                 self.wait(id, quiet);
             }
-            (None, Some(timer)) => self.wait(id, timer),
-            (None, None) => {}
+            (_, _, Some(timer)) => self.wait(id, timer),
+            (_, _, None) => {}
         }
         self.release(now);
-        true
     }
 
     /// The key is well again: its failure count is zero. A pending timer stays.
     pub fn forget(&mut self, key: &T) {
         if let Some(id) = self.slots.find(key) {
             let slot = &mut self.slots[id];
+            self.failing -= usize::from(!slot.is_well());
             (slot.failures, slot.early) = (0, 0);
             self.drop_if_blank(id);
         }
@@ -255,23 +272,27 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     pub fn close(&mut self) {
         self.closed = true;
         for ((due, _), id) in std::mem::take(&mut self.waiting) {
-            match &self.slots[id].state {
-                State::Waiting { timer, .. } if matches!(timer.why, Why::Quiet { .. }) => {
+            match self.slots[id].timer.take() {
+                Some(timer) if matches!(timer.why, Why::Quiet { .. }) => {
                     self.make_ready(id, timer.priority(), due);
                 }
-                _ => self.slots.remove(id),
+                _ => self.remove(id),
             }
         }
     }
 
     /// Drops what is ready or dirty; running keys are left to finish.
     pub fn clear(&mut self) {
-        for id in self.low.drain().chain(self.normal.drain()) {
-            self.slots.remove(id);
+        (self.low, self.normal) = (Line::new(), Line::new());
+        let is_ready = |slot: &Slot<T>| matches!(slot.state, State::Ready { .. });
+        let ready = self.slots.iter().filter(|(_, slot)| is_ready(slot)).map(|(id, _)| id);
+        for id in ready.collect::<Vec<_>>() {
+            self.remove(id);
         }
         for slot in self.slots.iter_mut() {
+            slot.quiet = None;
             if let State::Running { dirty, .. } = &mut slot.state {
-                *dirty = None;
+                *dirty = Dirty::No;
             }
         }
     }
@@ -286,6 +307,17 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.closed && (self.paused || self.ready() == 0)
+    }
+
+    /// Whether the queue is closed and every key that was handed out has come back.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.closed && self.ready() == 0 && self.running == 0
+    }
+
+    /// Whether a worker would be given a key whatever the time is.
+    pub(super) fn offers(&self) -> bool {
+        self.ready() > 0 && !self.paused && self.throttle.is_none()
     }
 
     /// How many keys are ready, as of the last call that was given a time.
@@ -306,6 +338,12 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         self.running
     }
 
+    /// How many keys have failed and were not forgotten since.
+    #[must_use]
+    pub fn failing(&self) -> usize {
+        self.failing
+    }
+
     /// How often a key became ready, all keys together.
     #[must_use]
     pub fn adds(&self) -> u64 {
@@ -314,7 +352,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
 
     /// For how long each running key has been with its worker.
     pub fn unfinished(&self, now: Duration) -> impl Iterator<Item = Duration> {
-        self.slots.iter().filter_map(move |slot| match slot.state {
+        self.slots.iter().filter_map(move |(_, slot)| match slot.state {
             State::Running { since, .. } => Some(now.saturating_sub(since)),
             _ => None,
         })
@@ -348,17 +386,17 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             return;
         }
         let id = self.slots.of(key);
-        match &mut self.slots[id].state {
+        let slot = &mut self.slots[id];
+        if slot.timer.as_ref().is_some_and(|old| old.due <= timer.due) {
+            return;
+        }
+        match slot.state {
             State::Ready { .. } => return,
-            State::Running { timer: old, .. } => {
-                if old.as_ref().is_none_or(|old| timer.due < old.due) {
-                    *old = Some(timer);
+            State::Running { .. } => return slot.timer = Some(timer),
+            State::Waiting { turn } => {
+                if let Some(old) = &slot.timer {
+                    self.waiting.remove(&(old.due, turn));
                 }
-                return;
-            }
-            State::Waiting { timer: old, .. } if old.due <= timer.due => return,
-            State::Waiting { timer: old, turn } => {
-                self.waiting.remove(&(old.due, *turn));
             }
             State::Idle => {}
         }
@@ -368,15 +406,22 @@ impl<T: Hash + Eq + Clone> Machine<T> {
 
     /// Moves every key whose time has come to the back of its line, earliest first.
     fn release(&mut self, now: Duration) {
+        if !self.waiting.is_empty() {
+            self.release_waiting(now);
+        }
+    }
+
+    fn release_waiting(&mut self, now: Duration) {
         while let Some(first) = self.waiting.first_entry().filter(|first| first.key().0 <= now) {
             let ((due, _), id) = first.remove_entry();
             let slot = &mut self.slots[id];
             let mut priority = Priority::Normal;
-            if let State::Waiting { timer, .. } = std::mem::replace(&mut slot.state, State::Idle) {
+            if let Some(timer) = slot.timer.take() {
                 match timer.why {
                     Why::Asked(trigger) => slot.remember(trigger),
                     Why::Quiet { priority: waited, .. } => priority = waited,
                     Why::Backoff => {
+                        self.failing += usize::from(slot.is_well());
                         slot.failures = slot.failures.saturating_add(1);
                         slot.early = 0;
                         slot.remember(Trigger::Retry { attempt: slot.failures });
@@ -390,7 +435,9 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     fn wait(&mut self, id: usize, timer: Box<Timer>) {
         self.timers += 1;
         self.waiting.insert((timer.due, self.timers), id);
-        self.slots[id].state = State::Waiting { timer, turn: self.timers };
+        let slot = &mut self.slots[id];
+        slot.state = State::Waiting { turn: self.timers };
+        slot.timer = Some(timer);
     }
 
     fn make_ready(&mut self, id: usize, priority: Priority, since: Duration) {
@@ -399,18 +446,33 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     }
 
     fn line_up(&mut self, id: usize, priority: Priority, since: Duration) {
-        let slot = &mut self.slots[id];
         let line = match priority {
             Priority::Low => &mut self.low,
             Priority::Normal => &mut self.normal,
         };
-        let place = line.join((self.rules.lane)(&slot.key), id);
-        slot.state = State::Ready { priority, place, since };
+        let slot = &mut self.slots[id];
+        let lane = line.lane(slot.key.as_ref().and_then(self.rules.lane));
+        slot.state = State::Ready { priority, lane, since };
+        line.join(&mut self.slots, lane, id);
+    }
+
+    /// Whether an event may take the place of the key's timer.
+    fn gives_way(&mut self, id: usize) -> bool {
+        let slot = &mut self.slots[id];
+        let was_well = slot.is_well();
+        let gives_way = slot.gives_way();
+        self.failing += usize::from(was_well && !slot.is_well());
+        gives_way
     }
 
     fn drop_if_blank(&mut self, id: usize) {
         if self.slots[id].is_blank() {
             self.slots.remove(id);
         }
+    }
+
+    fn remove(&mut self, id: usize) {
+        self.failing -= usize::from(!self.slots[id].is_well());
+        self.slots.remove(id);
     }
 }

@@ -30,6 +30,7 @@ mod machine;
 #[cfg(test)]
 mod model;
 mod rules;
+mod sleep;
 mod slot;
 mod slots;
 #[cfg(test)]
@@ -37,9 +38,11 @@ mod tests;
 mod throttle;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use homeostat_env::Env;
@@ -49,6 +52,7 @@ use tokio::time::Instant;
 pub use backoff::Backoff;
 pub use machine::{Item, Machine, Priority};
 pub use rules::{Debounce, Lane, Rate, Rules};
+use sleep::{Asleep, Bell, Guarded};
 
 use crate::trigger::Trigger;
 
@@ -64,11 +68,11 @@ struct Shared<T> {
     env: Env,
     origin: Instant,
     backoff: Backoff,
-    machine: Mutex<Machine<T>>,
+    guarded: Mutex<Guarded<T>>,
+    /// How many keys have failed: a copy of what the machine says, for those who do not lock.
+    failing: AtomicUsize,
     /// One worker at a time is woken for new work or for an earlier timer.
     work: Notify,
-    /// How many workers wait for that; counted up under the lock.
-    asleep: AtomicUsize,
     /// Everybody who waits for the drain.
     drained: Notify,
 }
@@ -95,9 +99,9 @@ impl<T: Hash + Eq + Clone> Queue<T> {
                 env,
                 origin,
                 backoff: rules.backoff,
-                machine: Mutex::new(Machine::new(rules)),
+                guarded: Mutex::new(Guarded::new(Machine::new(rules))),
+                failing: AtomicUsize::new(0),
                 work: Notify::new(),
-                asleep: AtomicUsize::new(0),
                 drained: Notify::new(),
             }),
         }
@@ -105,62 +109,56 @@ impl<T: Hash + Eq + Clone> Queue<T> {
 
     /// The next key; waits until there is one. `None` once the queue is shut down and empty.
     /// The key is with the caller until [`Self::done`]; a dropped call takes nothing.
-    pub async fn get(&self) -> Option<Item<T>> {
-        loop {
-            let (next_due, woken, _asleep) = {
-                let mut machine = self.lock();
-                if let Some(item) = machine.take(self.now()) {
-                    let more = machine.ready() > 0 || machine.next_due().is_some();
-                    drop(machine);
-                    // Somebody idle must take the next key, or sleep until it is due.
-                    self.wake_one_if(more);
-                    return Some(item);
-                }
-                if machine.is_over() {
-                    return None;
-                }
-                // Under the lock: whoever adds after this sees that somebody sleeps.
-                let asleep = Asleep::new(&self.shared.asleep);
-                (machine.next_due(), self.shared.work.notified(), asleep)
-            };
-            let due = async {
-                match next_due {
-                    Some(due) => {
-                        let due = due.min(LONGEST_SLEEP);
-                        self.shared.env.sleep_until(self.shared.origin + due).await;
+    pub fn get(&self) -> impl Future<Output = Option<Item<T>>> {
+        let shared = &*self.shared;
+        // Boxed, and no `async fn`: a call that finds a key at once is two words, which nobody has
+        // to move about.
+        let mut sleep = None;
+        poll_fn(move |context| {
+            loop {
+                if sleep.is_none() {
+                    let now = shared.now();
+                    let mut bell = Bell::new(&shared.work);
+                    let mut guarded = shared.lock();
+                    if let Some(id) = guarded.machine.next(now) {
+                        shared.publish(&guarded);
+                        bell.ring_if(guarded.needs_sleeper());
+                        return Poll::Ready(guarded.machine.hand_out(id, now));
                     }
-                    None => std::future::pending().await,
+                    if guarded.machine.is_over() {
+                        return Poll::Ready(None);
+                    }
+                    sleep = Some(Box::pin(shared.sleep(guarded)));
                 }
-            };
-            tokio::select! {
-                biased;
-                () = woken => {}
-                () = due => {}
+                if let Some(sleep) = &mut sleep {
+                    ready!(sleep.as_mut().poll(context));
+                }
+                sleep = None;
             }
-        }
+        })
     }
 
     /// The caller has finished with a key it got; see [`Machine::done`].
     pub fn done(&self, key: &T) {
-        let mut machine = self.lock();
-        let more = machine.done(key, || self.now());
-        let drained = machine.is_closed() && machine.ready() == 0 && machine.running() == 0;
-        drop(machine);
-        self.wake_one_if(more);
+        let shared = &*self.shared;
+        let mut guarded = shared.lock();
+        guarded.machine.done(key, || shared.now());
+        let drained = guarded.machine.is_drained();
+        shared.leave(guarded);
         if drained {
-            self.shared.drained.notify_waiters();
+            shared.drained.notify_waiters();
         }
     }
 
     /// Makes a key ready now, for this reason; see [`Machine::add`]. With a debounce it waits until
     /// it is quiet.
     pub fn add(&self, key: T, trigger: Trigger) {
-        self.change(|machine, now| machine.add(key, trigger, Priority::Normal, now));
+        self.shared.add(key, trigger, Priority::Normal);
     }
 
     /// The same, behind every key of normal priority (but never starved by them).
     pub fn add_low(&self, key: T, trigger: Trigger) {
-        self.change(|machine, now| machine.add(key, trigger, Priority::Low, now));
+        self.shared.add(key, trigger, Priority::Low);
     }
 
     /// Makes a key ready after `delay` ([`Trigger::Timer`]), or earlier on [`Self::add`].
@@ -189,38 +187,41 @@ impl<T: Hash + Eq + Clone> Queue<T> {
 
     /// The key is well again: the next failure waits the shortest backoff.
     pub fn forget(&self, key: &T) {
-        self.lock().forget(key);
+        // Whoever has a key knows of its failures, which came before; so no lock if there are none.
+        if self.shared.failing.load(Ordering::Relaxed) > 0 {
+            self.change(|machine, _| machine.forget(key));
+        }
     }
 
     /// How many backoffs in a row a key has served; 0 for an unknown one.
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {
-        self.lock().failures(key)
+        self.look(|machine| machine.failures(key))
     }
 
     /// How many keys are ready for a worker.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().ready()
+        self.look(|machine| machine.ready())
     }
 
     /// How many keys wait for their time.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.lock().waiting()
+        self.look(|machine| machine.waiting())
     }
 
     /// How often a key became ready since the queue was made, all keys together.
     #[must_use]
     pub fn adds(&self) -> u64 {
-        self.lock().adds()
+        self.look(|machine| machine.adds())
     }
 
     /// For how long each key that is with a worker has been there, in no promised order.
     #[must_use]
     pub fn unfinished(&self) -> Vec<Duration> {
-        let now = self.now();
-        self.lock().unfinished(now).collect()
+        let now = self.shared.now();
+        self.look(|machine| machine.unfinished(now).collect())
     }
 
     /// Whether no key is ready.
@@ -231,7 +232,7 @@ impl<T: Hash + Eq + Clone> Queue<T> {
 
     /// Takes keys in and hands none out, until [`Self::resume`].
     pub fn pause(&self) {
-        self.lock().pause(true);
+        self.change(|machine, _| machine.pause(true));
     }
 
     /// Hands keys out again.
@@ -259,60 +260,87 @@ impl<T: Hash + Eq + Clone> Queue<T> {
             let mut notified = std::pin::pin!(self.shared.drained.notified());
             // Registered before looking, or a `done` in between would be missed.
             notified.as_mut().enable();
-            {
-                let machine = self.lock();
-                if machine.is_closed() && machine.ready() == 0 && machine.running() == 0 {
-                    return;
-                }
+            if self.look(Machine::is_drained) {
+                return;
             }
             notified.await;
         }
     }
 
     fn close(&self, close: impl FnOnce(&mut Machine<T>)) {
-        close(&mut self.lock());
+        self.change(|machine, _| close(machine));
         self.shared.work.notify_waiters();
         self.shared.drained.notify_waiters();
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Machine<T>, Duration) -> R) -> R {
-        let result = {
-            let mut machine = self.lock();
-            change(&mut machine, self.now())
-        };
-        self.wake_one_if(true);
+        let now = self.shared.now();
+        let mut guarded = self.shared.lock();
+        let result = change(&mut guarded.machine, now);
+        self.shared.leave(guarded);
         result
     }
 
-    /// Wakes a worker that sleeps, if there is one and a reason.
-    fn wake_one_if(&self, reason: bool) {
-        if reason && self.shared.asleep.load(Ordering::Relaxed) > 0 {
-            self.shared.work.notify_one();
+    fn look<R>(&self, look: impl FnOnce(&Machine<T>) -> R) -> R {
+        look(&self.shared.lock().machine)
+    }
+}
+
+impl<T: Hash + Eq + Clone> Shared<T> {
+    fn add(&self, key: T, trigger: Trigger, priority: Priority) {
+        let now = self.now();
+        let mut guarded = self.lock();
+        guarded.machine.add(key, trigger, priority, now);
+        self.leave(guarded);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Guarded<T>> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up the lock after a change, and wakes a worker if one that sleeps is needed.
+    fn leave(&self, guarded: MutexGuard<'_, Guarded<T>>) {
+        self.publish(&guarded);
+        let mut bell = Bell::new(&self.work);
+        bell.ring_if(guarded.needs_sleeper());
+        drop(guarded);
+    }
+
+    /// Sleeps until there may be something to do; counts as asleep from when the lock is given up.
+    fn sleep<'a>(&'a self, guarded: MutexGuard<'a, Guarded<T>>) -> impl Future<Output = ()> + 'a {
+        self.publish(&guarded);
+        let woken = self.work.notified();
+        let asleep = Asleep::begin(self, guarded);
+        async move {
+            let alarm = async {
+                match asleep.alarm() {
+                    Some(due) => {
+                        let due = due.min(LONGEST_SLEEP);
+                        self.env.sleep_until(self.origin + due).await;
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = woken => {}
+                () = alarm => {}
+            }
+            asleep.end();
         }
     }
 
+    /// Copies what is read without the lock.
+    fn publish(&self, guarded: &Guarded<T>) {
+        let failing = guarded.machine.failing();
+        if failing != self.failing.load(Ordering::Relaxed) {
+            self.failing.store(failing, Ordering::Relaxed);
+        }
+    }
+
+    /// Looked at before the lock is taken, so that nobody waits for a look at the clock.
     fn now(&self) -> Duration {
-        self.shared.env.instant().saturating_duration_since(self.shared.origin)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Machine<T>> {
-        self.shared.machine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A worker that waits, as long as it does.
-struct Asleep<'a>(&'a AtomicUsize);
-
-impl<'a> Asleep<'a> {
-    fn new(asleep: &'a AtomicUsize) -> Self {
-        asleep.fetch_add(1, Ordering::Relaxed);
-        Self(asleep)
-    }
-}
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.env.instant().saturating_duration_since(self.origin)
     }
 }
 

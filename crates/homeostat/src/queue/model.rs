@@ -415,6 +415,8 @@ proptest! {
             let ready = model.keys.iter().filter(|key| key.ready.is_some()).count();
             let running = model.keys.iter().filter(|key| key.running).count();
             assert_eq!((machine.ready(), machine.running()), (ready, running));
+            let failing = model.keys.iter().filter(|key| key.failures > 0 || key.early > 0).count();
+            assert_eq!(machine.failing(), failing);
             for (key, known) in (0_u8..).zip(&model.keys) {
                 assert_eq!(machine.failures(&key), known.failures);
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::Place;
+use super::chain::{Link, Linked};
 use super::machine::Priority;
 use super::rules::Debounce;
 use crate::trigger::{Trigger, Triggers};
@@ -70,41 +70,50 @@ impl Timer {
 }
 
 /// Whether a running key must run once more.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Dirty {
+    No,
     /// As soon as it is done.
     AtOnce(Priority),
-    /// When it is quiet; the timer is one for quiet.
-    WhenQuiet(Box<Timer>),
+    /// When it is quiet: the slot's `quiet` says when.
+    WhenQuiet,
 }
 
-#[derive(Debug)]
+/// What a key does; plain numbers, so that a change of state costs nothing.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum State {
     /// Known only for its failure count.
     Idle,
     Ready {
         priority: Priority,
-        place: Place,
+        /// The lane of its line that it stands in.
+        lane: usize,
         since: Duration,
     },
+    /// Until the slot's `timer` is due.
     Waiting {
-        timer: Box<Timer>,
         /// Tells timers of one moment apart, in the order they were set.
         turn: u64,
     },
     Running {
-        dirty: Option<Dirty>,
-        timer: Option<Box<Timer>>,
+        dirty: Dirty,
         since: Duration,
     },
 }
 
 #[derive(Debug)]
 pub(super) struct Slot<T> {
-    pub(super) key: T,
+    /// `None` in a slot that waits for its next key.
+    pub(super) key: Option<T>,
     /// The hash of the key: computed once, asked for again when the key goes or the table grows.
     pub(super) hash: u64,
+    /// Its place in the line, while it is ready.
+    pub(super) link: Link,
     pub(super) state: State,
+    /// What a waiting key waits for, or a running one will wait for when it is done.
+    pub(super) timer: Option<Box<Timer>>,
+    /// Until when a dirty key waits for quiet when it is done.
+    pub(super) quiet: Option<Box<Timer>>,
     pub(super) triggers: Triggers,
     pub(super) failures: u32,
     /// Backoffs cut short by an event since one was last served.
@@ -112,14 +121,33 @@ pub(super) struct Slot<T> {
 }
 
 impl<T> Slot<T> {
-    pub(super) fn new(key: T, hash: u64) -> Self {
-        Self { key, hash, state: State::Idle, triggers: Triggers::default(), failures: 0, early: 0 }
+    pub(super) fn blank() -> Self {
+        Self {
+            key: None,
+            hash: 0,
+            link: Link::NONE,
+            state: State::Idle,
+            timer: None,
+            quiet: None,
+            triggers: Triggers::default(),
+            failures: 0,
+            early: 0,
+        }
     }
 
-    /// Whether an event may take the place of this timer; it uses up one of the early retries if
+    /// Forgets the key and all about it.
+    pub(super) fn clear(&mut self) {
+        self.key = None;
+        self.state = State::Idle;
+        (self.timer, self.quiet) = (None, None);
+        self.triggers = Triggers::default();
+        (self.failures, self.early) = (0, 0);
+    }
+
+    /// Whether an event may take the place of its timer; it uses up one of the early retries if
     /// the timer is a backoff.
-    pub(super) fn gives_way(&mut self, is_backoff: bool) -> bool {
-        if !is_backoff {
+    pub(super) fn gives_way(&mut self) -> bool {
+        if !self.timer.as_ref().is_some_and(|timer| matches!(timer.why, Why::Backoff)) {
             return true;
         }
         let allowed = self.early < EARLY_RETRIES;
@@ -127,14 +155,32 @@ impl<T> Slot<T> {
         allowed
     }
 
-    /// Whether nothing would be lost with it.
-    pub(super) fn is_blank(&self) -> bool {
-        matches!(self.state, State::Idle) && self.failures == 0 && self.early == 0
+    /// Whether it has not failed since it was last forgotten.
+    pub(super) fn is_well(&self) -> bool {
+        self.failures == 0 && self.early == 0
     }
 
+    /// Whether nothing would be lost with it.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self.state, State::Idle) && self.is_well()
+    }
+
+    /// Says why the key runs.
     pub(super) fn remember(&mut self, trigger: Trigger) {
         if self.triggers.len() < MOST_TRIGGERS && !self.triggers.contains(&trigger) {
             self.triggers.push(trigger);
         }
+    }
+}
+
+impl<T: Eq> Slot<T> {
+    pub(super) fn is_of(&self, key: &T) -> bool {
+        self.key.as_ref() == Some(key)
+    }
+}
+
+impl<T> Linked for Slot<T> {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
     }
 }

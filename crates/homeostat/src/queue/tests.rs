@@ -1,7 +1,12 @@
 //! The queue on virtual time: what a worker sees and when.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use jiff::Timestamp;
 
 use super::{Backoff, Debounce, Item, Queue, Rate, Rules};
@@ -250,6 +255,82 @@ async fn a_worker_that_sleeps_takes_what_another_gives_back() {
     queue.done(&"a");
     let taken = env.timeout(seconds(60), other).await.unwrap().unwrap().unwrap();
     assert_eq!(taken.triggers, [Trigger::Timer]);
+}
+
+/// Counts how often a worker is woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_sleep_until_one_of_them_is_needed() {
+    let env = env();
+    let queue = queue(&env);
+    let wakes = Arc::<Wakes>::default();
+    let woken = || wakes.0.load(Ordering::Relaxed);
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut context = Context::from_waker(&waker);
+    let (mut first, mut second) = (pin!(queue.get()), pin!(queue.get()));
+    queue.add_after("later", seconds(10));
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+
+    queue.add("a", source("first"));
+    assert_eq!(woken(), 1, "there is a key to take");
+    assert_eq!(queue.get().now_or_never().flatten().unwrap().key, "a", "somebody else is quicker");
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+    queue.add("a", source("again"));
+    queue.add_after("much later", seconds(60));
+    queue.forget(&"a");
+    assert_eq!(woken(), 1, "nobody is needed: the key is taken, the timer is watched");
+    queue.done(&"a");
+    assert_eq!(woken(), 2);
+    assert_eq!(queue.get().now_or_never().flatten().unwrap().key, "a");
+    assert!(first.as_mut().poll(&mut context).is_pending());
+    assert!(second.as_mut().poll(&mut context).is_pending());
+
+    env.sleep(seconds(11)).await;
+    assert_eq!(woken(), 3, "one timer, one worker");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_outlives_the_worker_that_slept_until_it() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add_after("a", seconds(10));
+    let mut first = Box::pin(queue.get());
+    assert!(first.as_mut().now_or_never().is_none());
+    let second = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.get().await }
+    });
+    tokio::task::yield_now().await;
+    drop(first);
+    assert!(env.timeout(seconds(60), second).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_key_is_forgotten_while_others_are_well() {
+    let env = env();
+    let queue = queue(&env);
+    for key in ["bad", "good"] {
+        queue.add(key, Trigger::Initial);
+    }
+    get(&queue).await;
+    queue.add_rate_limited("bad");
+    queue.done(&"bad");
+    env.sleep(seconds(2)).await;
+    assert_eq!((get(&queue).await.key, get(&queue).await.failures), ("good", 1));
+    queue.forget(&"good");
+    assert_eq!(queue.failures(&"bad"), 1);
+    queue.forget(&"bad");
+    assert_eq!(queue.failures(&"bad"), 0);
 }
 
 fn seconds(count: u64) -> Duration {
