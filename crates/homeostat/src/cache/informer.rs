@@ -122,6 +122,16 @@ impl Informer {
         one && !self.handle.declared.load(Ordering::Relaxed)
     }
 
+    /// The kind, and which of its objects if not all: `Secret (app=web)`.
+    pub(crate) fn words(&self) -> String {
+        let Source { kind, labels, fields, .. } = &self.handle.core.source;
+        match (labels.as_deref(), fields.as_deref()) {
+            (None, None) => kind.to_string(),
+            (Some(one), None) | (None, Some(one)) => format!("{kind} ({one})"),
+            (Some(labels), Some(fields)) => format!("{kind} ({labels}; {fields})"),
+        }
+    }
+
     /// Whether it knows only objects with certain labels.
     pub(crate) fn is_labelled(&self) -> bool {
         self.handle.core.source.labels.is_some()

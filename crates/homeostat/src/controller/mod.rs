@@ -102,7 +102,8 @@ impl<K: Object> Controller<K> {
     /// [`kube::core::PartialObjectMeta`] it is their metadata alone, a small part of the memory:
     /// enough to label, to finalize, to make children. [`Context::get`](crate::Context::get) of the
     /// whole type then asks the API, and the status is written by
-    /// [`Context::merge_patch_status`](crate::Context::merge_patch_status).
+    /// [`Context::merge_patch_status`](crate::Context::merge_patch_status); a terminal error is an
+    /// event and no condition, since nobody knows the others.
     ///
     /// ```
     /// use std::sync::Arc;

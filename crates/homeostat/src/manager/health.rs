@@ -25,7 +25,7 @@ const SILENT: Duration = Duration::from_secs(15 * 60);
 /// One part of a manager and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at: `source Pod`, `lease web`.
+    /// What was looked at: `source Pod`, `source Secret (app=web)`, `lease web (leading)`.
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
@@ -111,7 +111,7 @@ impl Observer {
                 SourceState::Pending(why) => Some(why),
                 SourceState::Stopped => Some("stopped".to_owned()),
             };
-            Check { name: format!("source {}", informer.kind()), problem }
+            Check { name: format!("source {}", informer.words()), problem }
         });
         let mut checks: Vec<Check> = sources.collect();
         if let Some(lease) = &self.lease {

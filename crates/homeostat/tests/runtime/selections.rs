@@ -141,7 +141,8 @@ fn primaries_are_selected_by_their_fields() {
         cluster.nothing_more().await;
         let names: Vec<String> = journal.records().iter().map(|r| r.key.name.to_string()).collect();
         assert_eq!(names, ["b"]);
-        assert!(running.health().to_string().contains("source ConfigMap"));
+        let words = running.health().to_string();
+        assert_eq!(words, "ok source ConfigMap (metadata.name=b)\n");
         running.stop().await.unwrap();
     });
 }

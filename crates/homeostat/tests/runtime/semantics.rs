@@ -1,7 +1,7 @@
 //! What Go's controller-runtime and client-go do that users can see, and which test says what
 //! happens here; then their known traps, each with the test that nobody falls into it. Tests without
 //! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition`,
-//! `webhook` and `predicate` are unit tests of the crate, the others modules of this one.
+//! `webhook`, `client` and `predicate` are unit tests of the crate, the others modules of this one.
 //!
 //! | what they do | test |
 //! |---|---|
@@ -23,6 +23,7 @@
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
 //! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api` |
+//! | which cluster: kubeconfig, context, proxy | `configuration`, `client::a_proxy_*`, `client::a_socks_proxy_is_spoken_to_in_its_own_way` |
 //! | selectors and transforms of caches | `selections::*`, `trouble::what_a_manager_transforms_away_is_not_cached_and_costs_no_writes` |
 //! | warnings of the API are logged | `spans::requests_have_spans_and_what_the_api_warns_of_is_told_once` |
 //! | writes: create, patch, apply, delete with preconditions | `children::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
