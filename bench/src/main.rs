@@ -46,6 +46,12 @@ enum Command {
     Runtime(runtime::Runtime),
     /// The work queue alone, for whoever works on it.
     Queue,
+    /// Our API server alone, for whoever works on it.
+    Ours {
+        /// How often the writes are measured.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+    },
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
@@ -64,6 +70,7 @@ async fn main() -> Result<()> {
             Ok(())
         }
         Command::Peer(peer) => peer.run().await,
+        Command::Ours { rounds } => ours(rounds).await,
         Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };
             let folder = tempfile::tempdir()?;
@@ -78,6 +85,22 @@ async fn main() -> Result<()> {
             results::write(&results, "The API server", &table)
         }
     }
+}
+
+async fn ours(rounds: usize) -> Result<()> {
+    println!("in-process: first, later {:?}", serve::in_process_start());
+    let folder = tempfile::tempdir()?;
+    let mut side = Side::ours(folder.path()).await?;
+    println!("  ready after {:?}", side.ready);
+    let mut measured = Ok(());
+    for round in 0..rounds {
+        measured = measure::writes(&side, round * measure::WRITES).await.map(|_| ());
+        if measured.is_err() {
+            break;
+        }
+    }
+    side.stop()?;
+    measured
 }
 
 async fn measure_and_stop(mut side: Side, sizes: Sizes) -> Result<Figures> {

@@ -35,30 +35,20 @@ pub(crate) struct Figures {
 const GETS: usize = 3000;
 const CREATES: usize = 2000;
 const CHANGES: usize = 50;
+/// How many creates at once, and how many in all.
+const AT_ONCE: [(usize, usize); 3] = [(1, CREATES / 4), (16, CREATES), (64, CREATES)];
+/// How many objects [`writes`] makes.
+pub(crate) const WRITES: usize = CREATES / 4 + 3 * CREATES;
 /// A server that has done nothing for so long is idle.
 const SETTLE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn all(side: &Side, sizes: Sizes) -> Result<Figures> {
-    let mut figures = Figures { ready: side.ready, ..Figures::default() };
     tokio::time::sleep(SETTLE).await;
-    figures.idle_bytes = side.memory()?;
+    let idle_bytes = side.memory()?;
 
-    let mut number = 0;
-    for at_once in [1, 16, 64] {
-        let count = if at_once == 1 { CREATES / 4 } else { CREATES };
-        let taken = load::create(&side.client, number..number + count, at_once).await?;
-        number += count;
-        figures.creates.push((at_once, per_second(count, taken)));
-        println!("  {at_once} at once: {:.0} creates/s", per_second(count, taken));
-    }
-    let before = side.cpu()?;
-    load::get(&side.client, 0, GETS).await?;
-    figures.get_cpu = each(side.cpu()? - before, GETS);
-    let before = side.cpu()?;
-    load::create(&side.client, number..number + CREATES, 16).await?;
-    number += CREATES;
-    figures.create_cpu = each(side.cpu()? - before, CREATES);
-    println!("  cpu: {:?} per get, {:?} per create", figures.get_cpu, figures.create_cpu);
+    let requests = writes(side, 0).await?;
+    let mut figures = Figures { ready: side.ready, idle_bytes, ..requests };
+    let mut number = WRITES;
 
     watch(side, sizes, &mut figures).await?;
 
@@ -78,6 +68,25 @@ pub(crate) async fn all(side: &Side, sizes: Sizes) -> Result<Figures> {
     let per_object = (side.memory()?.saturating_sub(before)) as f64 / (number - held) as f64;
     figures.object_bytes = per_object;
     println!("  {number} objects: {per_object:.0} bytes each");
+    Ok(figures)
+}
+
+/// Creates and gets of a server that holds little. `number` of the objects made are there already.
+pub(crate) async fn writes(side: &Side, mut number: usize) -> Result<Figures> {
+    let mut figures = Figures::default();
+    for (at_once, count) in AT_ONCE {
+        let taken = load::create(&side.client, number..number + count, at_once).await?;
+        number += count;
+        figures.creates.push((at_once, per_second(count, taken)));
+        println!("  {at_once} at once: {:.0} creates/s", per_second(count, taken));
+    }
+    let before = side.cpu()?;
+    load::get(&side.client, 0, GETS).await?;
+    figures.get_cpu = each(side.cpu()? - before, GETS);
+    let before = side.cpu()?;
+    load::create(&side.client, number..number + CREATES, 16).await?;
+    figures.create_cpu = each(side.cpu()? - before, CREATES);
+    println!("  cpu: {:?} per get, {:?} per create", figures.get_cpu, figures.create_cpu);
     Ok(figures)
 }
 
