@@ -64,11 +64,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Does something that takes long or waits. On a runtime with one thread there is nowhere else to
 /// go, and the order of everything stays what it is.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
-    }
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    if others_go_on() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Whether others go on while something is done aside.
+pub(crate) fn others_go_on() -> bool {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    matches!(flavor, Ok(RuntimeFlavor::MultiThread))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) accepted: Accepted,
     pub(crate) body: Bytes,
+    /// Whether this thread may wait for the disk: others go on elsewhere.
+    pub(crate) may_wait: bool,
 }
 
 impl Call {
@@ -48,6 +50,12 @@ impl Call {
         write: impl Fn() -> Result<T, Status>,
     ) -> Result<(T, Vec<String>), Status> {
         settle::settle(&self.registry, inquiry, write).await
+    }
+
+    /// The one attempt of a request that changes something: what it commits will be waited for, so
+    /// this thread makes it durable itself if it may.
+    pub(super) fn in_place<T>(&self, write: impl FnOnce() -> T) -> T {
+        if self.may_wait { self.registry.store.in_place(write) } else { write() }
     }
 
     fn view(&self) -> Result<View, Status> {
@@ -90,7 +98,7 @@ impl Call {
         inquiry: &Inquiry,
         write: impl Fn() -> Result<Written, Status>,
     ) -> Result<Response<Body>, Status> {
-        let (written, said) = self.settle(inquiry, write).await?;
+        let (written, said) = self.settle(inquiry, || self.in_place(&write)).await?;
         let kind = &self.target.kind;
         let object = shown::object(&self.registry, kind, written.object).await?;
         let code = if written.created { 201 } else { 200 };

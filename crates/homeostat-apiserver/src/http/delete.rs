@@ -29,7 +29,7 @@ impl Call {
         let options = self.delete_options()?;
         let kind = &self.target.kind;
         let mut warnings = delete_warnings(kind, &options);
-        let delete = || self.registry.delete(&self.target, &options);
+        let delete = || self.in_place(|| self.registry.delete(&self.target, &options));
         let deleted = match self.settle(&options.inquiry, delete).await {
             Ok((deleted, mut said)) => {
                 warnings.append(&mut said);

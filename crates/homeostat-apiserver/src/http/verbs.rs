@@ -12,7 +12,8 @@ use super::call::Call;
 use super::negotiate::{self, Accepted, Encoding};
 use super::route::{self, ResourcePath, Route};
 use super::{answer, decode, discovery, health, node};
-use crate::auth::{Tokens, User, caller};
+use crate::aside;
+use crate::auth::{Outside, Tokens, User, caller};
 use crate::kinds::Kind;
 use crate::metrics::{self, Measure, Sort};
 use crate::registry::options::{self, Query};
@@ -185,6 +186,8 @@ async fn resource(
         accepted,
         headers: parts.headers,
         body: read(&shared.registry, body).await?,
+        // Who calls in-process may do so from anywhere.
+        may_wait: parts.extensions.get::<Outside>().is_some() && aside::others_go_on(),
     };
     let deprecation = kind.deprecation().map(str::to_owned);
     let answer = verb(shared, call, &parts.method, &path).await;

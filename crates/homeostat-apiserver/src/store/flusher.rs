@@ -1,20 +1,24 @@
-//! Group commit: one thread that makes commits durable and then shows them.
+//! Group commit: what is committed is made durable group by group, and then shown.
 //!
 //! While one group is being written, the next one gathers; every commit waits for at most two
-//! writes, however many come at once. What is not durable is not shown, to anybody.
+//! writes, however many come at once. A thread writes them. A writer that would only wait for it,
+//! and finds nobody writing, does it in its place: handing over to a thread and back takes about
+//! as long as a disk. What is not durable is not shown, to anybody.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
 
 use super::head::{Commit, Head};
 use super::publish::Published;
+use super::snapshot::Snapshot;
 use super::storage::Storage;
+use crate::aside::aside;
 
 /// What writers and the thread share.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub(super) head: Mutex<Writers>,
+    head: Mutex<Writers>,
     gathered: Condvar,
 }
 
@@ -22,76 +26,180 @@ pub(super) struct Queue {
 #[derive(Debug)]
 pub(super) struct Writers {
     pub(super) head: Head,
-    pub(super) waiting: Vec<Commit>,
     pub(super) failed: bool,
+    waiting: Vec<Commit>,
+    /// Somebody is writing a group, and will see to it that the next one is written.
+    is_flushing: bool,
+    /// Those who will see to it themselves that what they commit is written.
+    in_place: Vec<ThreadId>,
     closing: bool,
+}
+
+/// Commits that are made durable together.
+struct Group {
+    commits: Vec<Commit>,
+    after: Snapshot,
 }
 
 impl Queue {
     pub(super) fn new(head: Head) -> Self {
-        let writers = Writers { head, waiting: Vec::new(), failed: false, closing: false };
+        let writers = Writers {
+            head,
+            failed: false,
+            waiting: Vec::new(),
+            is_flushing: false,
+            in_place: Vec::new(),
+            closing: false,
+        };
         Self { head: Mutex::new(writers), gathered: Condvar::new() }
     }
 
-    /// Tells the thread that a commit waits.
-    pub(super) fn ring(&self) {
-        self.gathered.notify_one();
+    pub(super) fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a commit written soon.
+    pub(super) fn push(&self, mut writers: MutexGuard<'_, Writers>, commit: Commit) {
+        writers.waiting.push(commit);
+        let is_seen_to =
+            writers.is_flushing || writers.in_place.contains(&std::thread::current().id());
+        drop(writers);
+        if !is_seen_to {
+            self.gathered.notify_one();
+        }
     }
 }
 
-/// The thread; dropping it writes what waits and ends it.
+impl Writers {
+    /// What waits, for whoever is going to write it now.
+    fn take(&mut self) -> Option<Group> {
+        if self.is_flushing || self.failed || self.waiting.is_empty() {
+            return None;
+        }
+        self.is_flushing = true;
+        let commits = std::mem::take(&mut self.waiting);
+        Some(Group { commits, after: self.head.snapshot.clone() })
+    }
+}
+
+/// Makes commits durable; dropping it writes what waits and ends the thread.
 #[derive(Debug)]
 pub(super) struct Flusher {
-    queue: Arc<Queue>,
+    desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What it takes to write a group.
+#[derive(Debug)]
+struct Desk {
+    queue: Arc<Queue>,
+    published: Arc<Published>,
+    /// Of whoever has taken a group.
+    storage: Mutex<Box<dyn Storage>>,
 }
 
 impl Flusher {
     pub(super) fn start(
         queue: Arc<Queue>,
         published: Arc<Published>,
-        mut storage: Box<dyn Storage>,
+        storage: Box<dyn Storage>,
     ) -> std::io::Result<Self> {
-        let shared = queue.clone();
-        let thread = std::thread::Builder::new()
-            .name("homeostat-log".into())
-            .spawn(move || run(&shared, &published, storage.as_mut()))?;
-        Ok(Self { queue, thread: Some(thread) })
+        let desk = Arc::new(Desk { queue, published, storage: Mutex::new(storage) });
+        let shared = desk.clone();
+        let thread =
+            std::thread::Builder::new().name("homeostat-log".into()).spawn(move || shared.run())?;
+        Ok(Self { desk, thread: Some(thread) })
+    }
+
+    /// Does `work`; what it commits is durable when this returns, or somebody is writing it.
+    pub(super) fn in_place<T>(&self, work: impl FnOnce() -> T) -> T {
+        let turn = Turn::begin(&self.desk.queue);
+        let done = work();
+        let group = self.desk.queue.writers().take();
+        drop(turn);
+        if let Some(group) = group {
+            aside(|| self.desk.write(group));
+        }
+        done
     }
 }
 
-fn run(queue: &Queue, published: &Published, storage: &mut dyn Storage) {
-    loop {
-        let (commits, after) = {
-            let writers = queue.head.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut writers = queue
-                .gathered
-                .wait_while(writers, |writers| writers.waiting.is_empty() && !writers.closing)
-                .unwrap_or_else(PoisonError::into_inner);
-            if writers.waiting.is_empty() {
-                return;
-            }
-            (std::mem::take(&mut writers.waiting), writers.head.snapshot.clone())
+impl Desk {
+    fn run(&self) {
+        let idle = |writers: &mut Writers| {
+            let has_work = !writers.waiting.is_empty() && !writers.is_flushing;
+            !has_work && !writers.closing && !writers.failed
         };
-        if let Err(error) = storage.append(&commits, &after) {
+        loop {
+            let writers = self.queue.gathered.wait_while(self.queue.writers(), idle);
+            let group = writers.unwrap_or_else(PoisonError::into_inner).take();
+            let Some(group) = group else { return };
+            self.write(group);
+        }
+    }
+
+    /// Makes a group durable and shows it, then lets the next one be written.
+    fn write(&self, group: Group) {
+        let Group { commits, after } = group;
+        let appended = {
+            let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+            storage.append(&commits, &after)
+        };
+        let is_kept = appended.is_ok();
+        if let Err(error) = appended {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "the storage failed: nothing is written any more until the server is restarted"
             );
-            queue.head.lock().unwrap_or_else(PoisonError::into_inner).failed = true;
-            published.fail();
-            return;
+            self.queue.writers().failed = true;
+            self.published.fail();
+        } else {
+            let changes = commits.into_iter().flat_map(|commit| commit.changes);
+            let resources: BTreeSet<Arc<str>> = changes.map(|(name, _)| name).collect();
+            self.published.show(after, resources.into_iter());
         }
-        let resources: BTreeSet<Arc<str>> =
-            commits.into_iter().flat_map(|commit| commit.changes).map(|(name, _)| name).collect();
-        published.show(after, resources.into_iter());
+        let mut writers = self.queue.writers();
+        writers.is_flushing = false;
+        let is_more = !writers.waiting.is_empty();
+        drop(writers);
+        if is_more || !is_kept {
+            self.queue.gathered.notify_one();
+        }
+    }
+}
+
+/// A time in which what this thread commits is left to it.
+struct Turn<'a> {
+    queue: &'a Queue,
+}
+
+impl<'a> Turn<'a> {
+    fn begin(queue: &'a Queue) -> Self {
+        queue.writers().in_place.push(std::thread::current().id());
+        Self { queue }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut writers = self.queue.writers();
+        let own = std::thread::current().id();
+        if let Some(at) = writers.in_place.iter().position(|thread| *thread == own) {
+            writers.in_place.swap_remove(at);
+        }
+        // Something waits only if the turn ended in a panic.
+        let is_left = !writers.waiting.is_empty() && !writers.is_flushing;
+        drop(writers);
+        if is_left {
+            self.queue.gathered.notify_one();
+        }
     }
 }
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        self.queue.head.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
-        self.queue.ring();
+        self.desk.queue.writers().closing = true;
+        self.desk.queue.gathered.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -21,7 +21,7 @@ mod storage;
 mod tests;
 mod watcher;
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 pub use change::Change;
 use flusher::{Flusher, Queue, Writers};
@@ -167,7 +167,7 @@ impl Store {
     }
 
     fn writers(&self) -> MutexGuard<'_, Writers> {
-        self.queue.head.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.writers()
     }
 
     /// What readers see: the newest state that is durable. It stays as it is.
@@ -245,15 +245,26 @@ impl Store {
         let commit = writers.head.commit(writes)?;
         let objects = commit.changes.iter().map(|(_, change)| change.object.clone()).collect();
         if self.flusher.is_some() {
-            writers.waiting.push(commit);
-            drop(writers);
-            self.queue.ring();
+            self.queue.push(writers, commit);
         } else {
             let names = commit.changes.into_iter().map(|(name, _)| name);
             // Under the lock: readers see the commits in their order.
             self.published.show(writers.head.snapshot.clone(), names);
         }
         Ok(objects)
+    }
+
+    /// Does `work` for a caller that will wait until what it commits is durable: with nobody else
+    /// writing to the storage, this very thread does, and everybody sees it when this returns.
+    /// [`Store::settle`] says when in all other cases.
+    ///
+    /// To be called from tasks of a runtime with several threads, where other tasks go on
+    /// elsewhere meanwhile, or from outside of any runtime.
+    pub fn in_place<T>(&self, work: impl FnOnce() -> T) -> T {
+        match &self.flusher {
+            Some(flusher) => flusher.in_place(work),
+            None => work(),
+        }
     }
 
     /// Commits `draft` under `key`.
