@@ -217,7 +217,7 @@ impl<'a> Review<'a> {
 
     /// Whether the request is for the main resource of that name.
     fn is_for(&self, resource: &str) -> bool {
-        self.subresource.is_empty() && self.resource() == resource
+        self.subresource.is_empty() && self.kind.is(resource)
     }
 
     /// `plural.group`; custom resources never share a built-in one's name.

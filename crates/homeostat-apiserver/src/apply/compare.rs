@@ -53,6 +53,11 @@ impl Changes {
     pub(super) fn set(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
     }
+
+    /// The same; most changes are one or the other.
+    pub(super) fn into_set(self) -> FieldSet {
+        if self.modified.is_empty() { self.added } else { self.modified.union(&self.added) }
+    }
 }
 
 impl Found {

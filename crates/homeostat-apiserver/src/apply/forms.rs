@@ -105,6 +105,12 @@ impl<'a> Seen<'a> {
         Ok(self.by_version.get(version).and_then(Option::as_ref))
     }
 
+    /// The change in the version of the request; nobody asks any more.
+    pub(super) fn into_own(mut self) -> Result<Option<Changes>, ApplyError> {
+        self.own()?;
+        Ok(self.by_version.remove(self.own).flatten())
+    }
+
     /// The change in the version of the request.
     pub(super) fn own(&mut self) -> Result<Option<&Changes>, ApplyError> {
         self.of(self.own)

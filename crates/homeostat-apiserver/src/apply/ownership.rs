@@ -3,6 +3,8 @@
 //! Everything here works on sets of fields; objects are only compared. Times are set by the
 //! callers, which know whether the object changed at all.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use super::compare::Changes;
@@ -18,7 +20,7 @@ const MOST_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 /// Fields of every object that nobody owns: the server writes them, or they are the name itself.
-fn unowned() -> FieldSet {
+static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let fields: [&[&str]; 12] = [
         &["apiVersion"],
         &["kind"],
@@ -34,11 +36,11 @@ fn unowned() -> FieldSet {
         &["metadata", "resourceVersion"],
     ];
     FieldSet::of_fields(fields)
-}
+});
 
 /// Drops what nobody may own and what this endpoint never writes.
 pub(super) fn ownable(fields: FieldSet, reset: &FieldSet) -> FieldSet {
-    fields.difference_with_descendants(reset).difference(&unowned())
+    fields.difference_with_descendants(reset).difference(&UNOWNED)
 }
 
 /// Brings all sets in line with the schemas as they are now; `own` is the version of the request.
@@ -102,7 +104,7 @@ pub(super) fn update(
     fit_to_schema(forms, &own, managed);
     let mut seen = Seen::new(forms, &own, (old, new), reset);
     take(managed, None, &mut seen)?;
-    let changed = seen.own()?.map(Changes::set).unwrap_or_default();
+    let changed = seen.into_own()?.map(Changes::into_set).unwrap_or_default();
     let gained = ownable(changed, reset);
     if gained.is_empty() {
         return Ok(());

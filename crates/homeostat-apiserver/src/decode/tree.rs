@@ -130,13 +130,15 @@ impl<'de> Visitor<'de> for Tree<'_> {
         self.check_depth()?;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            self.0.path.push(Step::Field(key.clone()));
+            let is_repeated = object.contains_key(&key);
+            self.0.path.push(Step::Field(key));
+            let moves = is_repeated && self.0.repeated();
+            let value = entries.next_value_seed(Tree(self.0))?;
+            let Some(Step::Field(key)) = self.0.path.pop() else { continue };
             // A repeated key stands where it is repeated, which is where strict readers complain.
-            if object.contains_key(&key) && self.0.repeated() {
+            if moves {
                 object.shift_remove(&key);
             }
-            let value = entries.next_value_seed(Tree(self.0))?;
-            self.0.path.pop();
             object.insert(key, value);
         }
         Ok(Value::Object(object))

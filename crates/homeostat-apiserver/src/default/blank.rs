@@ -39,8 +39,7 @@ const BLANK: &[(&str, &str)] = &[
 
 /// The blank object of a kind; empty for most.
 pub(crate) fn blank(kind: &Kind) -> Value {
-    let resource = kind.resource();
-    let row = BLANK.iter().find(|(name, _)| kind.custom.is_none() && *name == resource);
+    let row = BLANK.iter().find(|(name, _)| kind.custom.is_none() && kind.is(name));
     row.and_then(|(_, text)| serde_json::from_str(text).ok())
         .unwrap_or_else(|| Value::Object(serde_json::Map::new()))
 }

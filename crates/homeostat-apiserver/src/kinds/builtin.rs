@@ -109,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_is_what_its_resource_is_called_and_nothing_else() {
+        let names: Vec<String> = builtin().iter().map(|kind| kind.resource()).collect();
+        for kind in builtin() {
+            let own = kind.resource();
+            assert!(names.iter().all(|name| kind.is(name) == (*name == own)), "{own}");
+        }
+    }
+
+    #[test]
     fn a_row_says_how_its_objects_are_written_and_deleted() {
         let deployment = find("apps", "Deployment");
         assert_eq!(deployment.strategy.generation, Generation::SpecAndAnnotations);

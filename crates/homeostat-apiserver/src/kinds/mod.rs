@@ -222,6 +222,16 @@ impl Kind {
         }
     }
 
+    /// Whether that is the name of the resource: what [`Kind::resource`] gives.
+    #[must_use]
+    pub fn is(&self, resource: &str) -> bool {
+        match resource.strip_prefix(self.plural.as_str()) {
+            Some("") => self.group.is_empty(),
+            Some(rest) => rest.strip_prefix('.').is_some_and(|group| group == self.group),
+            None => false,
+        }
+    }
+
     /// Whether the subresource is served.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

@@ -109,17 +109,19 @@ impl Writer<'_> {
         let mut object = review.object;
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
-            let result = if options.dry_run
-                && self.registry.store.get(&super::convert::resource(kind), &key).is_some()
-            {
+            // Only a name that was made up is tried again.
+            let spare = given.is_empty().then(|| object.clone());
+            let result = if !options.dry_run {
+                self.write(kind, &key, Expect::Absent, None, object)
+            } else if self.registry.store.get(&super::convert::resource(kind), &key).is_some() {
                 Err(Status::already_exists(kind, &name))
             } else {
-                self.commit(kind, &key, Expect::Absent, object.clone(), options.dry_run)
+                self.commit(kind, &key, Expect::Absent, object, true)
             };
+            object = spare.unwrap_or_default();
             match result {
                 Ok(stored) => {
                     if !options.dry_run {
-                        (hooks::of(kind).committed)(self, kind, None, &object);
                         self.charge(&target.namespace, charges);
                     }
                     return Ok(Written { object: stored, created: true, warnings: Vec::new() });

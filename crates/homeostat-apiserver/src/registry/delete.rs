@@ -127,8 +127,7 @@ impl Writer<'_> {
             return Ok(Deleted::Pending(Arc::new(transient(&stored.key, &object))));
         }
         let expect = Expect::Revision(stored.revision);
-        let marked = self.commit(kind, &stored.key, expect, object.clone(), false)?;
-        (hooks::of(kind).committed)(self, kind, Some(live), &object);
+        let marked = self.write(kind, &stored.key, expect, Some(live), object)?;
         Ok(Deleted::Pending(marked))
     }
 

@@ -86,8 +86,7 @@ fn rows(kind: &Kind) -> &'static [(&'static str, &'static str, &'static str)] {
     if kind.custom.is_some() {
         return &[];
     }
-    let resource = kind.resource();
-    ROWS.iter().find(|(name, _)| *name == resource).map_or(&[], |(_, fields)| fields)
+    ROWS.iter().find(|(name, _)| kind.is(name)).map_or(&[], |(_, fields)| fields)
 }
 
 /// The values of the selectable fields of an object, in the form it is stored in.

@@ -161,8 +161,9 @@ impl Registry {
         let catalogue = self.catalogue();
         let Some(kind) = catalogue.find("apiextensions.k8s.io", "v1", definitions) else { return };
         let writer = self.writer();
+        let Some(committed) = hooks::of(kind).committed else { return };
         for definition in snapshot.objects(&convert::resource(kind)) {
-            (hooks::of(kind).committed)(&writer, kind, None, &definition.value());
+            committed(&writer, kind, None, &definition.value());
         }
     }
 
@@ -276,6 +277,23 @@ impl Writer<'_> {
         seconds(self.time)
     }
 
+    /// Commits the object in place of `live`, and does what follows from it.
+    pub(crate) fn write(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        expect: Expect,
+        live: Option<&Value>,
+        object: Value,
+    ) -> Result<Arc<Stored>, Status> {
+        let Some(committed) = hooks::of(kind).committed else {
+            return self.commit(kind, key, expect, object, false);
+        };
+        let stored = self.commit(kind, key, expect, object.clone(), false)?;
+        committed(self, kind, live, &object);
+        Ok(stored)
+    }
+
     /// Commits the object, or shows what would be committed.
     pub(crate) fn commit(
         &self,
@@ -290,9 +308,9 @@ impl Writer<'_> {
             return Ok(Arc::new(transient(key, &object)));
         }
         let fields = fields::selectable(kind, &object);
-        let rules = Rbac::concerns(&kind.group).then(|| object.clone());
-        let draft = Draft { value: object, fields };
         let resource = convert::resource(kind);
+        let learned = Rbac::read(&resource, key, &object);
+        let draft = Draft { value: object, fields };
         // Every commit tells how old the revisions before it are.
         self.registry.oldest();
         let put = self.registry.store.put(&resource, key, expect, draft);
@@ -301,8 +319,8 @@ impl Writer<'_> {
             (_, Expect::Absent) => Status::already_exists(kind, &key.name),
             (_, Expect::Revision(_)) => Status::modified(kind, &key.name),
         })?;
-        if let Some(object) = rules {
-            self.registry.rbac.written(&resource, key, &object);
+        if let Some(learned) = learned {
+            self.registry.rbac.learn(key, learned);
         }
         if resource == expiry::EVENTS {
             self.registry.events.written(&self.registry.store, &stored, self.registry.env.now());

@@ -206,9 +206,8 @@ const SIGNING_REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 fn reset_fields(kind: &Kind, area: Area) -> FieldSet {
     let mut set = FieldSet::default();
     let mut add = |path: &[&str]| set.insert(path.iter().map(|name| PathElement::field(*name)));
-    let resource = kind.resource();
     for (_, _, fields) in RESET.iter().filter(|(name, part, _)| {
-        kind.custom.is_none() && *name == resource && *part == area.subresource()
+        kind.custom.is_none() && kind.is(name) && *part == area.subresource()
     }) {
         fields.iter().for_each(|path| add(path));
     }

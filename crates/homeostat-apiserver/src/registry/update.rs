@@ -226,8 +226,7 @@ impl Writer<'_> {
         if options.dry_run {
             return done(self.commit(kind, &stored.key, expect, object, true)?);
         }
-        let committed = self.commit(kind, &stored.key, expect, object.clone(), false)?;
-        (hooks::of(kind).committed)(self, kind, Some(&live), &object);
+        let committed = self.write(kind, &stored.key, expect, Some(&live), object)?;
         self.charge(&target.namespace, charges);
         done(committed)
     }

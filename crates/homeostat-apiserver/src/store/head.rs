@@ -28,6 +28,8 @@ pub(super) struct Head {
     /// How many changes the resources really keep.
     known: usize,
     weight: usize,
+    /// Where objects are encoded.
+    scratch: Vec<u8>,
 }
 
 /// Not worth sweeping for fewer than these.
@@ -35,7 +37,14 @@ const SWEEP: usize = 1024;
 
 impl Head {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { snapshot: Snapshot::empty(), limits, kept: VecDeque::new(), known: 0, weight: 0 }
+        Self {
+            snapshot: Snapshot::empty(),
+            limits,
+            kept: VecDeque::new(),
+            known: 0,
+            weight: 0,
+            scratch: Vec::new(),
+        }
     }
 
     /// The bytes that the history holds.
@@ -66,7 +75,7 @@ impl Head {
         let revision = self.snapshot.revision + 1;
         let mut changes = Vec::with_capacity(writes.len());
         for Write { resource, key, draft, .. } in writes {
-            let object = draft.map(|draft| Stored::encode(&key, draft, revision));
+            let object = draft.map(|it| Stored::encode(&key, it, revision, &mut self.scratch));
             changes.extend(self.record(&resource, &key, object, revision));
         }
         self.snapshot.revision = revision;

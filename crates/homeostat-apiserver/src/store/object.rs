@@ -55,16 +55,23 @@ impl Stored {
     }
 
     /// Writes the revision into the object and encodes it, once.
-    pub(super) fn encode(key: &Key, draft: Draft, revision: u64) -> Self {
+    pub(super) fn encode(key: &Key, draft: Draft, revision: u64, scratch: &mut Vec<u8>) -> Self {
         let Draft { mut value, fields } = draft;
         if let Some(object) = value.as_object_mut() {
             let metadata = object.entry("metadata").or_insert_with(|| json!({}));
             metadata["resourceVersion"] = revision.to_string().into();
         }
-        Self::of(revision, key, value, fields)
+        Self::of(revision, key, value, fields, scratch)
     }
 
-    fn of(revision: u64, key: &Key, mut value: Value, fields: Pairs) -> Self {
+    /// `scratch` is written to first, so that what is kept takes no more than it has to.
+    fn of(
+        revision: u64,
+        key: &Key,
+        mut value: Value,
+        fields: Pairs,
+        scratch: &mut Vec<u8>,
+    ) -> Self {
         let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let labels =
@@ -72,20 +79,23 @@ impl Stored {
         let api_version =
             value.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
         type_first(&mut value);
-        let body = Bytes::from(value.to_string());
+        scratch.clear();
+        // A value can always be written, and memory never refuses.
+        let _ = serde_json::to_writer(&mut *scratch, &value);
+        let body = Bytes::copy_from_slice(scratch);
         Self { revision, key: key.clone(), api_version, labels, fields, body }
     }
 
     /// The same object at the same revision, in another form.
     pub(crate) fn with_value(&self, value: Value) -> Self {
-        Self::of(self.revision, &self.key, value, self.fields.clone())
+        Self::of(self.revision, &self.key, value, self.fields.clone(), &mut Vec::new())
     }
 
     /// The same object shown at a later revision.
     #[must_use]
     pub fn at(&self, revision: u64) -> Self {
         let draft = Draft { value: self.value(), fields: self.fields.clone() };
-        Self::encode(&self.key, draft, revision)
+        Self::encode(&self.key, draft, revision, &mut Vec::new())
     }
 }
 

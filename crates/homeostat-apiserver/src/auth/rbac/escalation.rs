@@ -79,7 +79,7 @@ impl Rbac {
         if !resource.is_empty() && self.authorize(user, &bind).allowed {
             return Ok(());
         }
-        let rules = self.read().rules(kind, name, write.namespace).map_err(|problem| {
+        let rules = self.index().rules(kind, name, write.namespace).map_err(|problem| {
             if resource.is_empty() {
                 return Status::internal(problem);
             }

@@ -22,11 +22,46 @@ enum Subject {
 
 /// A (Cluster)RoleBinding.
 #[derive(Debug)]
-pub(super) struct Binding {
+pub(crate) struct Binding {
     /// The kind and name of the role.
     role: (String, String),
     /// Each subject, with how it is described to people.
     subjects: Vec<(Subject, String)>,
+}
+
+/// The rules of a (Cluster)Role.
+pub(super) fn rules(role: &Value) -> Arc<[Rule]> {
+    let rules = role.get("rules").and_then(Value::as_array).into_iter().flatten();
+    rules.filter_map(|rule| Rule::deserialize(rule).ok()).collect()
+}
+
+impl Binding {
+    /// What a (Cluster)RoleBinding in that namespace says.
+    pub(super) fn read(namespace: &str, binding: &Value) -> Self {
+        let text =
+            |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        let subjects = binding.get("subjects").and_then(Value::as_array).into_iter().flatten();
+        let subjects: Vec<_> = subjects
+            .filter_map(|subject| {
+                let (kind, name) = (text(subject, "kind"), text(subject, "name"));
+                match kind.as_str() {
+                    "User" => Some((Subject::User(name.clone()), format!("{kind} {name:?}"))),
+                    "Group" => Some((Subject::Group(name.clone()), format!("{kind} {name:?}"))),
+                    "ServiceAccount" => {
+                        let given = text(subject, "namespace");
+                        let namespace = if given.is_empty() { namespace.to_owned() } else { given };
+                        let words = format!("{kind} {:?}", format!("{name}/{namespace}"));
+                        let user = service_account_name(&namespace, &name);
+                        (!namespace.is_empty()).then_some((Subject::User(user), words))
+                    }
+                    _ => None,
+                }
+            })
+            .collect();
+        let role = &binding["roleRef"];
+        let role = (text(role, "kind"), text(role, "name"));
+        Self { role, subjects }
+    }
 }
 
 /// A rule's role as it reaches a user.
@@ -61,9 +96,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn put_role(&mut self, key: &Key, role: &Value) {
-        let rules = role.get("rules").and_then(Value::as_array).into_iter().flatten();
-        let rules = rules.filter_map(|rule| Rule::deserialize(rule).ok()).collect();
+    pub(super) fn put_role(&mut self, key: &Key, rules: Arc<[Rule]>) {
         self.roles.insert(key.clone(), rules);
     }
 
@@ -71,35 +104,12 @@ impl Index {
         self.roles.remove(key);
     }
 
-    pub(super) fn put_binding(&mut self, key: &Key, binding: &Value) {
+    pub(super) fn put_binding(&mut self, key: &Key, binding: Binding) {
         self.remove_binding(key);
-        let text =
-            |object: &Value, field: &str| object[field].as_str().unwrap_or_default().to_owned();
-        let subjects = binding.get("subjects").and_then(Value::as_array).into_iter().flatten();
-        let subjects: Vec<_> = subjects
-            .filter_map(|subject| {
-                let (kind, name) = (text(subject, "kind"), text(subject, "name"));
-                match kind.as_str() {
-                    "User" => Some((Subject::User(name.clone()), format!("{kind} {name:?}"))),
-                    "Group" => Some((Subject::Group(name.clone()), format!("{kind} {name:?}"))),
-                    "ServiceAccount" => {
-                        let given = text(subject, "namespace");
-                        let namespace =
-                            if given.is_empty() { key.namespace.clone() } else { given };
-                        let words = format!("{kind} {:?}", format!("{name}/{namespace}"));
-                        let user = service_account_name(&namespace, &name);
-                        (!namespace.is_empty()).then_some((Subject::User(user), words))
-                    }
-                    _ => None,
-                }
-            })
-            .collect();
-        for (subject, _) in &subjects {
+        for (subject, _) in &binding.subjects {
             self.by_subject.entry(subject.clone()).or_default().insert(key.clone());
         }
-        let role = &binding["roleRef"];
-        let role = (text(role, "kind"), text(role, "name"));
-        self.bindings.insert(key.clone(), Binding { role, subjects });
+        self.bindings.insert(key.clone(), binding);
     }
 
     pub(super) fn remove_binding(&mut self, key: &Key) {

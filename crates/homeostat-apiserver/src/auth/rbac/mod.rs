@@ -7,12 +7,12 @@ mod escalation;
 mod index;
 mod rule;
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 
 pub(crate) use escalation::RoleWrite;
-use index::Index;
+use index::{Binding, Index};
 pub(crate) use rule::{Rule, quoted};
 
 use super::User;
@@ -33,6 +33,13 @@ pub(crate) struct Decision {
     pub(crate) reason: String,
 }
 
+/// What a role or a binding says.
+#[derive(Debug)]
+pub(crate) enum Learned {
+    Role(Arc<[Rule]>),
+    Binding(Binding),
+}
+
 /// The rules of the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Rbac(RwLock<Index>);
@@ -43,31 +50,38 @@ impl Rbac {
         for resource in ROLES.iter().chain(&BINDINGS) {
             let page = store.list(resource, &Range::default());
             for stored in page.map(|page| page.items).unwrap_or_default() {
-                self.written(resource, &stored.key, &stored.value());
+                if let Some(learned) = Self::read(resource, &stored.key, &stored.value()) {
+                    self.learn(&stored.key, learned);
+                }
             }
         }
     }
 
-    /// Whether writes to that group change what somebody may do.
-    pub(crate) fn concerns(group: &str) -> bool {
-        group == GROUP
+    /// What an object of any resource says about who may do what; nothing for most.
+    pub(crate) fn read(resource: &str, key: &Key, object: &Value) -> Option<Learned> {
+        if ROLES.contains(&resource) {
+            Some(Learned::Role(index::rules(object)))
+        } else if BINDINGS.contains(&resource) {
+            Some(Learned::Binding(Binding::read(&key.namespace, object)))
+        } else {
+            None
+        }
     }
 
-    /// An object of any resource was committed.
-    pub(crate) fn written(&self, resource: &str, key: &Key, object: &Value) {
-        if ROLES.contains(&resource) {
-            self.write().put_role(key, object);
-        } else if BINDINGS.contains(&resource) {
-            self.write().put_binding(key, object);
+    /// An object that says this was committed.
+    pub(crate) fn learn(&self, key: &Key, learned: Learned) {
+        match learned {
+            Learned::Role(rules) => self.index_mut().put_role(key, rules),
+            Learned::Binding(binding) => self.index_mut().put_binding(key, binding),
         }
     }
 
     /// An object of any resource is gone.
     pub(crate) fn removed(&self, resource: &str, key: &Key) {
         if ROLES.contains(&resource) {
-            self.write().remove_role(key);
+            self.index_mut().remove_role(key);
         } else if BINDINGS.contains(&resource) {
-            self.write().remove_binding(key);
+            self.index_mut().remove_binding(key);
         }
     }
 
@@ -76,7 +90,7 @@ impl Rbac {
         if user.is_master() {
             return Decision { allowed: true, reason: String::new() };
         }
-        let index = self.read();
+        let index = self.index();
         let mut problems = Vec::new();
         for grant in index.grants(user, &wanted.namespace) {
             match &grant.rules {
@@ -97,7 +111,7 @@ impl Rbac {
 
     /// Every rule that applies to the user there, and what kept others from being found.
     pub(crate) fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
-        let index = self.read();
+        let index = self.index();
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
         for grant in index.grants(user, namespace) {
             match grant.rules {
@@ -108,11 +122,11 @@ impl Rbac {
         (rules, aggregate(problems))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Index> {
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Index> {
+    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -45,13 +45,13 @@ pub(super) const HOOKS: Hooks = Hooks {
         }
         Ok(())
     },
-    committed: |writer, kind, _, object| {
+    committed: Some(|writer, kind, _, object| {
         serve(writer, object);
         if metadata::is_deleting(object) {
             delete_instances(writer, object);
             finish(writer, kind, metadata::name(object));
         }
-    },
+    }),
     removed: |writer, _, object| writer.registry.serve(metadata::name(object), Vec::new()),
     ..NONE
 };

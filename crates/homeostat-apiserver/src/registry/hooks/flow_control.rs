@@ -4,7 +4,7 @@
 use super::{Hooks, NONE};
 
 pub(super) const HOOKS: Hooks = Hooks {
-    committed: |writer, _, _, _| writer.registry.disturb(),
+    committed: Some(|writer, _, _, _| writer.registry.disturb()),
     removed: |writer, _, _| writer.registry.disturb(),
     ..NONE
 };

@@ -27,6 +27,9 @@ use crate::auth::User;
 use crate::kinds::Kind;
 use crate::status::Status;
 
+/// What follows from a commit.
+type Committed = fn(&Writer<'_>, &Kind, Option<&Value>, &Value);
+
 /// The hooks of one kind; the default does nothing.
 pub(crate) struct Hooks {
     /// Brings what the client wrote into its usual form, given the live object if there is one; the
@@ -43,7 +46,7 @@ pub(crate) struct Hooks {
     /// Refuses a delete, or marks the object for it.
     pub(crate) delete: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// The object was written, in place of the one before it, if there was one.
-    pub(crate) committed: fn(&Writer<'_>, &Kind, Option<&Value>, &Value),
+    pub(crate) committed: Option<Committed>,
     /// The object is gone.
     pub(crate) removed: fn(&Writer<'_>, &Kind, &Value),
     /// A create may bring a status along.
@@ -57,7 +60,7 @@ const NONE: Hooks = Hooks {
     update: |_, _, _, _| Ok(()),
     part: |_, _, _, _| {},
     delete: |_, _, _| Ok(()),
-    committed: |_, _, _, _| {},
+    committed: None,
     removed: |_, _, _| {},
     keeps_status: false,
 };
@@ -89,6 +92,5 @@ pub(crate) fn of(kind: &Kind) -> &'static Hooks {
     if kind.custom.is_some() {
         return &CUSTOM;
     }
-    let resource = kind.resource();
-    HOOKS.iter().find(|(name, _)| *name == resource).map_or(&DEFAULT, |(_, hooks)| hooks)
+    HOOKS.iter().find(|(name, _)| kind.is(name)).map_or(&DEFAULT, |(_, hooks)| hooks)
 }

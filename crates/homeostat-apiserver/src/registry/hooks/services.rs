@@ -33,7 +33,7 @@ pub(super) const HOOKS: Hooks = Hooks {
         keep_node_ports(live, object);
         allocate(writer, kind, Some(live), object)
     },
-    committed: |writer, _, old, service| writer.keep_addresses(old, service),
+    committed: Some(|writer, _, old, service| writer.keep_addresses(old, service)),
     removed: |writer, _, service| writer.release_addresses(service),
     ..NONE
 };
