@@ -33,11 +33,11 @@ struct Written {
     #[serde(default, rename = "enum")]
     values_allowed: Vec<Value>,
     #[serde(default)]
-    fields: BTreeMap<String, u32>,
+    fields: BTreeMap<String, NodeId>,
     #[serde(default)]
-    values: Option<u32>,
+    values: Option<NodeId>,
     #[serde(default)]
-    items: Option<u32>,
+    items: Option<NodeId>,
     #[serde(default)]
     open: bool,
     #[serde(default)]
@@ -75,16 +75,8 @@ fn read() -> Schemas {
         let base = base.map(|base| nodes[base].clone()).unwrap_or_default();
         nodes.push(node(line, base));
     }
-    // A field's copy of a type carries the type's name; added in reverse, the type keeps it.
-    let mut schemas = Schemas::default();
-    for _ in &nodes {
-        schemas.add(Node::default());
-    }
-    for (index, node) in nodes.into_iter().enumerate().rev() {
-        #[expect(clippy::cast_possible_truncation, reason = "thousands of nodes")]
-        schemas.set(NodeId(index as u32), node);
-    }
-    schemas
+    // A field's copy of a type carries the type's name; the type comes first and keeps it.
+    Schemas::of(nodes)
 }
 
 fn node(line: Written, base: Node) -> Node {
@@ -100,13 +92,9 @@ fn node(line: Written, base: Node) -> Node {
     Node {
         ty: line.ty.as_deref().map_or(base.ty, ty),
         name: if line.name.is_empty() { base.name } else { line.name },
-        properties: if line.fields.is_empty() {
-            base.properties
-        } else {
-            line.fields.into_iter().map(|(name, id)| (name, NodeId(id))).collect()
-        },
-        additional: line.values.map(NodeId).or(base.additional),
-        items: line.items.map(NodeId).or(base.items),
+        properties: if line.fields.is_empty() { base.properties } else { line.fields },
+        additional: line.values.or(base.additional),
+        items: line.items.or(base.items),
         required: if line.required.is_empty() { base.required } else { line.required },
         default: line.default.or(base.default),
         preserve_unknown: line.open || base.preserve_unknown,

@@ -9,10 +9,12 @@ pub mod builtin;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Index of a node in its [`Schemas`] arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
 pub struct NodeId(pub u32);
 
 /// The JSON type a node accepts.
@@ -155,6 +157,15 @@ pub struct Schemas {
 }
 
 impl Schemas {
+    /// An arena of nodes that are all known. Of nodes with the same name the first is found by it.
+    fn of(nodes: Vec<Node>) -> Self {
+        let mut names = BTreeMap::new();
+        for (node, id) in nodes.iter().zip(0..).filter(|(node, _)| !node.name.is_empty()) {
+            names.entry(node.name.clone()).or_insert(NodeId(id));
+        }
+        Self { nodes, names }
+    }
+
     /// Adds a node; a node with a name can be found by it.
     ///
     /// # Panics
