@@ -29,7 +29,7 @@ use mark::{Mark, Place};
 
 const MAGIC: [u8; 8] = *b"hmst_log";
 /// Zeros are written ahead in steps that double from here …
-const FIRST_STEP: u64 = 256 * 1024;
+const FIRST_STEP: u64 = 1024 * 1024;
 /// … to here: a sync that does not change the file's size costs half.
 const LARGEST_STEP: u64 = 8 * 1024 * 1024;
 
