@@ -12,7 +12,7 @@ static LONG: AtomicUsize = AtomicUsize::new(0);
 
 /// What an expression may cost before the others are let go: less than a millisecond, unless every
 /// step is about something large.
-const SHORT: u64 = 2_000;
+pub(crate) const SHORT: u64 = 2_000;
 /// The nodes and bytes of an object that is not large.
 const SMALL: usize = 64 * 1024;
 
@@ -26,10 +26,14 @@ pub(crate) fn run(program: &Program, scope: &dyn Scope) -> Run {
     long(|| program.run(scope))
 }
 
+/// Whether an object is not a large one.
+pub(crate) fn is_small(object: &Value) -> bool {
+    is_within(object, &mut { SMALL })
+}
+
 /// Judges an object, aside if it is a large one.
 pub(crate) fn judge<T>(object: &Value, work: impl FnOnce() -> T) -> T {
-    let mut left = SMALL;
-    if is_within(object, &mut left) { work() } else { long(work) }
+    if is_small(object) { work() } else { long(work) }
 }
 
 /// Whether a value has no more nodes and bytes than are `left`.

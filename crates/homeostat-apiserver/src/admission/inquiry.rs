@@ -4,7 +4,8 @@
 //! yet, it leaves the question here and gives up its turn; whoever runs it asks, records the
 //! answer, and runs the write again from the start. What a write draws by chance (its time, the
 //! uid, names) is drawn once and kept, so that the same questions arise again. An object that
-//! somebody is about to make is waited for in the same way, once.
+//! somebody is about to make is waited for in the same way, once; and rules of a custom resource that
+//! take long are asked in the same way, while others write.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::field::FieldError;
+use crate::kinds::Kind;
 use crate::status::Status;
 use crate::store::Key;
+use crate::validate;
 
 /// Something only a webhook can answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +52,23 @@ pub(crate) struct Missing {
     pub(crate) key: Key,
 }
 
+/// An object whose rules take long: they are asked while nobody waits.
+#[derive(Debug)]
+pub(crate) struct Case {
+    kind: Kind,
+    object: Value,
+    old: Option<Value>,
+}
+
+/// What the rules of a custom resource say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Verdict {
+    /// What they refuse.
+    pub(crate) refused: Vec<FieldError>,
+    /// What was wrong before.
+    pub(crate) forgiven: Vec<FieldError>,
+}
+
 /// What became of a question: what came back, or why nothing did.
 pub(crate) type Answer = Result<Value, String>;
 
@@ -67,6 +88,10 @@ struct State {
     open: Vec<Question>,
     missing: Option<Missing>,
     has_waited: bool,
+    /// Somebody is there who runs the write again.
+    is_attended: bool,
+    case: Option<Box<Case>>,
+    decided: Option<(Box<Case>, Verdict)>,
     warnings: Vec<String>,
 }
 
@@ -80,6 +105,8 @@ impl Inquiry {
         let mut state = self.state();
         state.open.clear();
         state.missing = None;
+        state.case = None;
+        state.is_attended = true;
         state.warnings.clear();
     }
 
@@ -129,6 +156,48 @@ impl Inquiry {
         Status::internal("a webhook has not answered")
     }
 
+    /// What the rules of a custom resource say to an object. What takes long is left for later, if
+    /// somebody runs the write again then.
+    pub(crate) fn judge(
+        &self,
+        kind: &Kind,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Option<Verdict> {
+        let is_attended = {
+            let state = self.state();
+            if let Some((case, verdict)) = &state.decided
+                && case.object == *object
+                && case.old.as_ref() == old
+            {
+                return Some(verdict.clone());
+            }
+            state.is_attended
+        };
+        let mut forgiven = Vec::new();
+        let refused = match is_attended {
+            true => validate::short_rules(kind, object, old, &mut forgiven),
+            false => Some(validate::rules(kind, object, old, &mut forgiven)),
+        };
+        if refused.is_none() {
+            let (kind, object, old) = (kind.clone(), object.clone(), old.cloned());
+            self.state().case = Some(Box::new(Case { kind, object, old }));
+        }
+        refused.map(|refused| Verdict { refused, forgiven })
+    }
+
+    /// What must be judged before the write can be tried again.
+    pub(crate) fn case(&self) -> Option<Box<Case>> {
+        self.state().case.take()
+    }
+
+    /// Asks the rules, however long that takes.
+    pub(crate) fn decide(&self, case: Box<Case>) {
+        let mut forgiven = Vec::new();
+        let refused = validate::rules(&case.kind, &case.object, case.old.as_ref(), &mut forgiven);
+        self.state().decided = Some((case, Verdict { refused, forgiven }));
+    }
+
     /// Whether something is open.
     pub(crate) fn waits(&self) -> bool {
         !self.state().open.is_empty()
@@ -169,4 +238,65 @@ impl Inquiry {
 
 fn key(question: &Question) -> String {
     format!("{} {} {}", question.webhook, question.client, question.review)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Inquiry;
+    use crate::custom;
+    use crate::kinds::Kind;
+
+    /// A kind whose rule looks at every pair of items.
+    fn kind() -> Kind {
+        let rule = json!({"rule": "self.all(a, self.all(b, a + b < 100))"});
+        let items = json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [rule]});
+        let schema = json!({"type": "object", "properties": {"items": items}});
+        let mut definition = json!({
+            "metadata": {"name": "qs.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster",
+                "names": {"plural": "qs", "kind": "Q"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            },
+        });
+        custom::defaults(&mut definition);
+        custom::rows(&definition).remove(0)
+    }
+
+    fn object(items: Vec<i64>) -> Value {
+        json!({"items": items})
+    }
+
+    #[test]
+    fn rules_that_take_long_are_asked_while_nobody_waits() {
+        let (kind, inquiry) = (kind(), Inquiry::default());
+        let mut last = vec![0; 100];
+        last[99] = 50;
+        let (good, bad) = (object(vec![1; 100]), object(last));
+        inquiry.begin();
+        for (object, refused) in [(&good, 0), (&bad, 1)] {
+            assert!(inquiry.judge(&kind, object, None).is_none());
+            let case = inquiry.case().unwrap();
+            inquiry.decide(case);
+            assert_eq!(inquiry.judge(&kind, object, None).unwrap().refused.len(), refused);
+        }
+        // What was decided is about that object only.
+        assert!(inquiry.judge(&kind, &good, None).is_none());
+    }
+
+    #[test]
+    fn rules_that_take_a_moment_are_asked_at_once() {
+        let (kind, inquiry) = (kind(), Inquiry::default());
+        inquiry.begin();
+        assert_eq!(inquiry.judge(&kind, &object(vec![50, 50]), None).unwrap().refused.len(), 1);
+        assert!(inquiry.case().is_none());
+    }
+
+    #[test]
+    fn a_write_that_nobody_runs_again_is_judged_to_the_end() {
+        let (kind, inquiry) = (kind(), Inquiry::default());
+        assert!(inquiry.judge(&kind, &object(vec![1; 100]), None).is_some());
+    }
 }

@@ -30,8 +30,8 @@ pub(crate) async fn settle<T>(
     for _ in 0..ROUNDS {
         inquiry.begin();
         let result = write();
-        let (open, missing) = (inquiry.open(), inquiry.missing());
-        if open.is_empty() && missing.is_none() {
+        let (open, missing, case) = (inquiry.open(), inquiry.missing(), inquiry.case());
+        if open.is_empty() && missing.is_none() && case.is_none() {
             let mut warnings = inquiry.warnings();
             return match result {
                 Ok(done) => Ok((done, warnings)),
@@ -43,6 +43,9 @@ pub(crate) async fn settle<T>(
         }
         if let Some(missing) = missing {
             wait_for(registry, &missing).await;
+        }
+        if let Some(case) = case {
+            inquiry.decide(case);
         }
         for (question, answer) in ask(registry, open).await {
             inquiry.answered(&question, answer);

@@ -75,7 +75,7 @@ fn push_member(text: &mut String, name: &str, value: &Value) {
 fn head() -> Value {
     json!({
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "v1.36.4"},
+        "info": {"title": "Kubernetes", "version": "1.36"},
         "securityDefinitions": {"BearerToken": {
             "description": "Bearer Token authentication",
             "type": "apiKey", "name": "authorization", "in": "header",
@@ -126,7 +126,7 @@ fn schema(written: &Value) -> Value {
     let nullable = written["nullable"] == true;
     for (name, value) in fields {
         match name.as_str() {
-            "nullable" | "anyOf" | "not" | "oneOf" => {}
+            "nullable" | "anyOf" | "not" | "oneOf" | "default" => {}
             "allOf" => {
                 // How v3 says something about a reference; v2 says it beside the reference.
                 if let [only] = value.as_array().map_or(&[][..], Vec::as_slice)
@@ -153,8 +153,6 @@ fn schema(written: &Value) -> Value {
                     out.insert(name.clone(), names.into());
                 }
             }
-            // That a reference is empty by default goes without saying.
-            "default" if fields.contains_key("allOf") => {}
             _ => drop(out.insert(name.clone(), value.clone())),
         }
     }

@@ -17,7 +17,9 @@ fn now() -> Timestamp {
 fn cells(kind: &Kind, object: &Value) -> Vec<Value> {
     let table = table(kind, &[object], &json!({}), IncludeObject::None, now(), true);
     let cells = table["rows"][0]["cells"].as_array().unwrap().clone();
-    assert_eq!(cells.len(), table["columnDefinitions"].as_array().unwrap().len());
+    // The age of an address has no heading.
+    let headless = usize::from(kind.kind == "IPAddress");
+    assert_eq!(cells.len() - headless, table["columnDefinitions"].as_array().unwrap().len());
     cells
 }
 

@@ -175,8 +175,17 @@ pub(crate) fn validate(
     area: Area,
     inquiry: &Inquiry,
 ) -> Result<(), Status> {
-    let mut forgiven = Vec::new();
-    let mut errors = validate::forgiving(kind, object, old, &mut forgiven);
+    let (mut forgiven, mut waits) = (Vec::new(), false);
+    let mut errors = validate::judged(kind, object, old, &mut || {
+        let verdict = inquiry.judge(kind, object, old);
+        waits = verdict.is_none();
+        let verdict = verdict.unwrap_or_default();
+        forgiven = verdict.forgiven;
+        verdict.refused
+    });
+    if waits {
+        return Err(Inquiry::unanswered());
+    }
     forgiven.iter().for_each(|error| inquiry.warn(error.to_string()));
     if let Some(old) = old {
         errors.extend(validate::change(kind, area.subresource(), object, old));

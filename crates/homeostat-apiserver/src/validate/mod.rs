@@ -21,6 +21,7 @@ use crate::kinds::Kind;
 
 pub use builtin::{builtin, change};
 pub use metadata::object_meta;
+pub(crate) use rules::short_rules;
 pub use rules::{Rules, rules};
 pub use schema::schema;
 
@@ -43,15 +44,15 @@ const BLOCKING: &[Reason] = &[
 /// rules run only when types and bounds are right, because they may assume them.
 #[must_use]
 pub fn object(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    forgiving(kind, value, old, &mut Vec::new())
+    judged(kind, value, old, &mut || rules(kind, value, old, &mut Vec::new()))
 }
 
-/// The same; CEL rules that are broken by what did not change are `forgiven`.
-pub(crate) fn forgiving(
+/// The same, with somebody else who asks the CEL rules.
+pub(crate) fn judged(
     kind: &Kind,
     value: &Value,
     old: Option<&Value>,
-    forgiven: &mut Vec<FieldError>,
+    ask_rules: &mut dyn FnMut() -> Vec<FieldError>,
 ) -> Vec<FieldError> {
     // Finalizers of these may have any name.
     let lenient = matches!(
@@ -69,7 +70,7 @@ pub(crate) fn forgiving(
     }
     if kind.custom.is_some() {
         let blocked = errors.iter().any(|error| BLOCKING.contains(&error.reason));
-        errors.extend(custom(kind, value, old, blocked, forgiven));
+        errors.extend(custom(kind, value, old, blocked, ask_rules));
     } else {
         errors.extend(builtin(kind, value, old));
     }
@@ -83,13 +84,13 @@ fn custom(
     value: &Value,
     old: Option<&Value>,
     blocked: bool,
-    forgiven: &mut Vec<FieldError>,
+    ask_rules: &mut dyn FnMut() -> Vec<FieldError>,
 ) -> Vec<FieldError> {
     let mut errors = schema(kind.schema.root(), value, old);
     let blocked = blocked || errors.iter().any(|error| BLOCKING.contains(&error.reason));
     errors.extend(scale::paths(kind, value));
     if !blocked {
-        errors.extend(rules(kind, value, old, forgiven));
+        errors.extend(ask_rules());
     } else if rules::has_rules(kind) {
         let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";

@@ -16,6 +16,8 @@ use homeostat_cel::{self as cel, Decl, Fault, Lists, Program, Scope};
 
 /// What all rules may cost together for one object.
 const BUDGET: u64 = 10_000_000;
+/// What they may cost together where others wait meanwhile.
+const SHORT_IN_ALL: u64 = 10 * aside::SHORT;
 /// Longer messages are not shown.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
@@ -136,10 +138,27 @@ pub fn rules(
     let Some(custom) = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty()) else {
         return Vec::new();
     };
-    let mut check = Check { rules: &custom.rules, left: BUDGET, errors: Vec::new(), forgiven };
+    let mut check = Check::new(&custom.rules, None, forgiven);
     // Why it ended early is among the errors.
     let _ = aside::judge(value, || check.node(kind.schema.root(), value, old, "", false));
     check.errors
+}
+
+/// The same, unless it would take long.
+pub(crate) fn short_rules(
+    kind: &Kind,
+    value: &Value,
+    old: Option<&Value>,
+    forgiven: &mut Vec<FieldError>,
+) -> Option<Vec<FieldError>> {
+    let custom = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty());
+    let Some(custom) = custom else { return Some(Vec::new()) };
+    if !aside::is_small(value) || old.is_some_and(|old| !aside::is_small(old)) {
+        return None;
+    }
+    let mut check = Check::new(&custom.rules, Some(SHORT_IN_ALL), forgiven);
+    let _ = check.node(kind.schema.root(), value, old, "", false);
+    (!check.gave_up).then_some(check.errors)
 }
 
 /// The check of one object.
@@ -148,9 +167,25 @@ struct Check<'a> {
     left: u64,
     errors: Vec<FieldError>,
     forgiven: &'a mut Vec<FieldError>,
+    /// What may be spent before it is given up; everything if there is no such amount.
+    short: Option<u64>,
+    gave_up: bool,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(rules: &'a Rules, short: Option<u64>, forgiven: &'a mut Vec<FieldError>) -> Self {
+        Self { rules, left: BUDGET, errors: Vec::new(), forgiven, short, gave_up: false }
+    }
+
+    /// Runs an expression, unless that takes longer than it may.
+    fn run(&mut self, program: &Program, scope: &Selves<'_>) -> Result<cel::Run, Spent> {
+        let Some(left) = self.short else { return Ok(aside::run(program, scope)) };
+        let run = program.run_within(scope, aside::SHORT.min(left));
+        self.gave_up = run.result == Err(Fault::Exceeded);
+        self.short = Some(left.saturating_sub(run.cost));
+        if self.gave_up { Err(Spent) } else { Ok(run) }
+    }
+
     /// Checks a value and what is in it. `unchanged` says it of what it is in.
     fn node(
         &mut self,
@@ -238,7 +273,7 @@ impl Check<'_> {
             if compiled.uses_old() && old.is_none() && !is_optional {
                 continue;
             }
-            let run = aside::run(program, if is_optional { &optional } else { &plain });
+            let run = self.run(program, if is_optional { &optional } else { &plain })?;
             if !self.pay(run.cost) {
                 self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
                 return Err(Spent);
@@ -294,7 +329,7 @@ impl Check<'_> {
             Some(message) => message.trim().to_owned(),
         };
         let Some(program) = &compiled.message else { return Ok(otherwise) };
-        let run = aside::run(program, selves);
+        let Ok(run) = self.run(program, selves) else { return Err(String::new()) };
         if !self.pay(run.cost) {
             return Err(
                 "messageExpression evaluation failed due to running out of cost budget, no \
