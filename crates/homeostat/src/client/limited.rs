@@ -18,7 +18,7 @@ use super::way::Way;
 use crate::Env;
 
 /// How long.
-const CONNECT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT: Duration = Duration::from_secs(10);
 
 /// The way to a server and the TLS at its end, within the limit.
 #[derive(Clone)]

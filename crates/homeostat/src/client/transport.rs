@@ -10,7 +10,7 @@ use kube::client::{Body, ConfigExt};
 use tower::{BoxError, ServiceBuilder};
 
 use super::connections::{Connections, Counted, Protocol};
-use super::limited::Limited;
+use super::limited::{CONNECT, Limited};
 use super::way::Way;
 use crate::Env;
 use crate::error::{Error, Result};
@@ -108,6 +108,8 @@ fn connector(
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
+    // Of several addresses of a host, each gets its part of the time.
+    http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
     let way = Way::to(config, except, http)?;
     let tls = config.rustls_client_config()?;
