@@ -117,7 +117,6 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
-    known("kinds: services / the status", "", "a status is not judged by the rules of its kind"),
     known(
         "kinds: jobs / a template stays",
         "",
