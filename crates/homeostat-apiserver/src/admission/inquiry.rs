@@ -265,16 +265,16 @@ mod tests {
         custom::rows(&definition).remove(0)
     }
 
-    fn object(items: Vec<i64>) -> Value {
+    fn object(items: &[i64]) -> Value {
         json!({"items": items})
     }
 
     #[test]
     fn rules_that_take_long_are_asked_while_nobody_waits() {
         let (kind, inquiry) = (kind(), Inquiry::default());
-        let mut last = vec![0; 100];
+        let mut last = [0; 100];
         last[99] = 50;
-        let (good, bad) = (object(vec![1; 100]), object(last));
+        let (good, bad) = (object(&[1; 100]), object(&last));
         inquiry.begin();
         for (object, refused) in [(&good, 0), (&bad, 1)] {
             assert!(inquiry.judge(&kind, object, None).is_none());
@@ -290,13 +290,13 @@ mod tests {
     fn rules_that_take_a_moment_are_asked_at_once() {
         let (kind, inquiry) = (kind(), Inquiry::default());
         inquiry.begin();
-        assert_eq!(inquiry.judge(&kind, &object(vec![50, 50]), None).unwrap().refused.len(), 1);
+        assert_eq!(inquiry.judge(&kind, &object(&[50, 50]), None).unwrap().refused.len(), 1);
         assert!(inquiry.case().is_none());
     }
 
     #[test]
     fn a_write_that_nobody_runs_again_is_judged_to_the_end() {
         let (kind, inquiry) = (kind(), Inquiry::default());
-        assert!(inquiry.judge(&kind, &object(vec![1; 100]), None).is_some());
+        assert!(inquiry.judge(&kind, &object(&[1; 100]), None).is_some());
     }
 }
