@@ -2,7 +2,7 @@
 //!
 //! The only crate with words for people: what it prints and how it fails is decided here.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stderr)]
 
 mod demo;
 mod failure;
@@ -10,6 +10,7 @@ mod kubeconfig;
 mod operators;
 mod parts;
 mod range;
+mod say;
 mod up;
 
 use std::process::ExitCode;

@@ -19,6 +19,7 @@ use crate::kubeconfig::Kubeconfig;
 use crate::operators::{self, Operator};
 use crate::parts::Parts;
 use crate::range::ServiceRange;
+use crate::say::say;
 
 /// `homeostat up`
 #[derive(clap::Args)]
@@ -120,7 +121,7 @@ impl Up {
         };
         if let Some(parts) = parts {
             // Not before: who reads this may use the operators' kinds at once.
-            println!("ready {}", kubeconfig.path().display());
+            say(format_args!("ready {}", kubeconfig.path().display()));
             if self.demo {
                 demo::hint(kubeconfig.path());
             }

@@ -183,6 +183,16 @@ async fn undefine(world: &World) {
 }
 
 #[test]
+fn with_a_definition_goes_what_its_objects_owned() {
+    on_world(async |world| {
+        let (_, widget) = make_widget(world, &[("v1", true)]).await;
+        make_child(world, &widget).await;
+        undefine(world).await;
+        world.until_gone::<Secret>("child").await;
+    });
+}
+
+#[test]
 fn a_custom_owner_that_was_defined_later_counts_too() {
     on_world(async |world| {
         let (widgets, widget) = make_widget(world, &[("v1", true)]).await;

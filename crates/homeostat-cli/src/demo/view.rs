@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::tree::{Fact, cut, lines};
 use crate::operators::Operator;
+use crate::say::say;
 
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
@@ -61,18 +62,18 @@ pub(crate) async fn watch(client: kube::Client, env: Env, chosen: Vec<Operator>)
 /// What to try, for somebody who sits at a terminal. Elsewhere nothing but lines of facts is printed.
 pub(crate) fn hint(kubeconfig: &Path) {
     if std::io::stdout().is_terminal() {
-        println!(
+        say(format_args!(
             "In another terminal: export KUBECONFIG={}\n\
              Then try `kubectl delete deployment hello` and see it come back. Ctrl-C ends everything.\n",
             kubeconfig.display()
-        );
+        ));
     }
 }
 
 /// That the interrupt was heard: to end every process in order may take seconds.
 pub(crate) fn farewell() {
     if std::io::stdout().is_terminal() {
-        println!("\nending everything");
+        say(format_args!("\nending everything"));
     }
 }
 
@@ -231,11 +232,11 @@ fn print_changes(shown: &mut BTreeMap<String, String>, facts: &[Fact]) {
         facts.iter().map(|fact| (fact.title.clone(), fact.state.clone())).collect();
     for (title, state) in &now {
         if shown.get(title) != Some(state) {
-            println!("{title}: {state}");
+            say(format_args!("{title}: {state}"));
         }
     }
     for title in shown.keys().filter(|title| !now.contains_key(*title)) {
-        println!("{title}: gone");
+        say(format_args!("{title}: gone"));
     }
     *shown = now;
 }

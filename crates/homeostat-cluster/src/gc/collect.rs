@@ -81,7 +81,10 @@ async fn ask(
     node: &Node,
     owner: &Owner,
 ) -> Result<Standing> {
-    let Some(kind) = monitor.kind_of(owner) else { return Ok(Standing::Unknown) };
+    let Some(kind) = monitor.kind_of(owner) else {
+        let is_gone = monitor.graph().is_gone(&owner.uid);
+        return Ok(if is_gone { Standing::Absent } else { Standing::Unknown });
+    };
     if kind.is_namespaced() && node.key.namespace.is_none() {
         return Ok(Standing::Unknown);
     }

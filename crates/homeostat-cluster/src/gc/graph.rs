@@ -70,6 +70,9 @@ pub(crate) struct Graph {
     nodes: BTreeMap<Uid, Node>,
     /// Dependents by the uid of their owner; the owner itself may be unseen.
     dependents: BTreeMap<Uid, BTreeSet<Uid>>,
+    /// Owners that are known to be gone, while something names them: once their kind is gone too,
+    /// nobody can be asked.
+    gone: BTreeSet<Uid>,
     by_namespace: BTreeMap<Arc<str>, BTreeSet<Uid>>,
 }
 
@@ -81,7 +84,7 @@ impl Graph {
         if let Some(old) = &delta.old
             && delta.new.as_ref().is_none_or(|new| new.header.uid != old.header.uid)
         {
-            look.extend(self.remove(&old.header.uid));
+            look.extend(self.end(&old.header.uid));
         }
         if let Some(new) = &delta.new {
             look.extend(self.insert(Node::new(kind, &new.header)));
@@ -106,9 +109,30 @@ impl Graph {
             if !node.blocks(&owner.uid) {
                 look.extend(self.waiting(&owner.uid));
             }
+            self.forget_unless_named(&owner.uid);
         }
+        self.gone.remove(&node.uid);
         self.nodes.insert(node.uid.clone(), node);
         look
+    }
+
+    /// Forgets an object that is gone, and remembers that it is.
+    pub(crate) fn end(&mut self, uid: &Uid) -> BTreeSet<Uid> {
+        if self.dependents.contains_key(uid) {
+            self.gone.insert(uid.clone());
+        }
+        self.remove(uid)
+    }
+
+    /// Whether an owner was seen to go.
+    pub(crate) fn is_gone(&self, uid: &Uid) -> bool {
+        self.gone.contains(uid)
+    }
+
+    fn forget_unless_named(&mut self, owner: &Uid) {
+        if !self.dependents.contains_key(owner) {
+            self.gone.remove(owner);
+        }
     }
 
     /// Forgets an object: its dependents may be orphans now, its owners may be free to go.
@@ -117,6 +141,7 @@ impl Graph {
         if let Some(node) = self.unlink(uid) {
             for owner in &*node.owners {
                 look.extend(self.waiting(&owner.uid));
+                self.forget_unless_named(&owner.uid);
             }
         }
         look.extend(self.dependents(uid).map(|node| node.uid.clone()));

@@ -116,10 +116,18 @@ impl Monitor {
 
     fn leave(&self, kind: &Kind) {
         lock(&self.informers).remove(kind);
+        // A definition ends after its objects; one that is still there only serves another version.
+        let definitions = self.definitions.list::<CustomResourceDefinition>(None);
+        let is_defined = definitions.iter().any(|definition| {
+            let spec = &definition.spec;
+            spec.group == kind.group() && spec.names.plural == kind.plural()
+        });
         // Not in the head of the loop: the graph would stay locked throughout.
         let left = self.graph().of_kind(kind);
         for uid in left {
-            let look = self.graph().remove(&uid);
+            let mut graph = self.graph();
+            let look = if is_defined { graph.remove(&uid) } else { graph.end(&uid) };
+            drop(graph);
             for uid in look {
                 self.queues.objects.add(uid, Trigger::Source("definitions".into()));
             }

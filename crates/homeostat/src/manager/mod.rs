@@ -88,7 +88,11 @@ impl Manager {
     /// # Errors
     /// When none of them is there or can be read. Nothing is connected yet.
     pub async fn from_env() -> Result<Self> {
-        let config = kube::Config::infer().await.map_err(Error::transient)?;
+        let config = kube::Config::infer().await.map_err(|error| {
+            Error::transient(format!(
+                "no cluster is named: point KUBECONFIG at a kubeconfig file, or run in a Pod ({error})"
+            ))
+        })?;
         Self::from_config(&config)
     }
 

@@ -130,7 +130,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, message, .. } = self;
+        let (code, message) = (self.code, self.message.trim_end());
         match code {
             401 => write!(f, "not authenticated: {message}"),
             403 => write!(f, "not allowed: {message} (it takes the verbs list and watch)"),

@@ -77,7 +77,7 @@ pub fn resolve(reference: &str) -> Result<Image, Missing> {
             CATALOGUE.iter().flat_map(|(names, _)| names.iter().copied()).collect();
         return Err(Missing(format!(
             "image {reference:?} is not in the catalogue of this node, which runs programs of the \
-             host and pulls nothing; use one of {} with any tag, or run this Pod on a cluster with \
+             host and pulls nothing; use one of {}, or run this Pod on a cluster with \
              a container runtime",
             known.join(", ")
         )));
