@@ -107,6 +107,10 @@ fn a_role_can_log_in_and_is_made_again_when_somebody_drops_it() {
         eventually("the role can log in again", || psql(&role, "SELECT current_user::text")),
         "clerk"
     );
+    eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "logicaldatabase/orders"]);
+        events.contains("Corrected").then_some(())
+    });
 }
 
 #[test]

@@ -251,14 +251,20 @@ fn exec_in_a_terminal_is_a_terminal() {
 }
 
 /// Types a line, ends the input, and reads what is said until kubectl ends.
-fn converse(mut command: Command) -> String {
+fn converse(command: Command) -> String {
+    let (said, well) = talk(command);
+    assert!(well, "{said}");
+    said
+}
+
+/// What was said, and whether kubectl says that it went well.
+fn talk(mut command: Command) -> (String, bool) {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut talking = Running(command.spawn().unwrap());
     talking.0.stdin.take().unwrap().write_all(b"typed\n").unwrap();
     let mut said = String::new();
     talking.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(talking.0.wait().unwrap().success(), "{said}");
-    said
+    (said, talking.0.wait().unwrap().success())
 }
 
 #[test]
@@ -280,6 +286,17 @@ fn run_talks_to_the_container_that_it_made() {
         let arguments = [&talk[..], &["--", "sh", "-c", "cat; echo bye"]].concat();
         let said = converse(kubectl(&arguments));
         assert!(said.starts_with("typed\nbye\n"), "{said}");
+    });
+}
+
+#[test]
+fn run_shows_what_a_failing_container_wrote_once() {
+    with_every_kubectl(|_, kubectl| {
+        let fails = ["run", "fails", "-i", "--rm", "--quiet", "--restart=Never", "--image=busybox"];
+        let arguments = [&fails[..], &["--", "sh", "-c", "cat; exit 3"]].concat();
+        let (said, well) = talk(kubectl(&arguments));
+        assert_eq!(said.matches("typed").count(), 1, "{said}");
+        assert!(!well);
     });
 }
 

@@ -101,6 +101,10 @@ async fn keep(
     let role = credentials(object, ctx, &administrator).await?;
     match provision::ensure(ctx.env(), &marks, &administrator, &role).await? {
         Done::Nothing => {}
+        Done::Repaired if object.status.as_ref().is_some_and(|status| status.ready) => {
+            let note = format!("role and database are in place again at {external_id}");
+            ctx.event(EventType::Normal, "Corrected", note);
+        }
         Done::Repaired => {
             let note = format!("role and database are in place at {external_id}");
             ctx.event(EventType::Normal, "Provisioned", note);

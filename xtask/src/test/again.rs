@@ -1,4 +1,5 @@
-//! The tests that are for both clusters, once more on the real kube-apiserver.
+//! What waits for the real kube-apiserver most of its time, and so runs at once: the tests that are
+//! for both clusters, once more on it, and the comparison of its answers with ours.
 
 use anyhow::{Context, Result, anyhow};
 
@@ -12,10 +13,23 @@ struct Share {
     targets: &'static [&'static str],
     /// What the harness is told: which of their tests.
     chosen: &'static [&'static str],
+    /// What they look for to find kube-apiserver: the cluster to run on, or the one to compare with.
+    variable: &'static str,
 }
 
+/// The comparison of answers: left to its share.
+pub(super) const DIFFERENTIAL: [&str; 2] =
+    ["answers_are_those_of_kube_apiserver", "random_requests_are_answered_as_by_kube_apiserver"];
+
+const RUN_ON: &str = "HOMEOSTAT_TEST_KUBECONFIG";
+
 /// All run at the same time, on different kube-apiservers: most of it is waiting.
-const SHARES: [Share; 3] = [
+const SHARES: [Share; 4] = [
+    Share {
+        targets: &["differential"],
+        chosen: &DIFFERENTIAL,
+        variable: "HOMEOSTAT_ORACLE_KUBECONFIG",
+    },
     Share {
         targets: &["runtime"],
         chosen: &[
@@ -26,8 +40,9 @@ const SHARES: [Share; 3] = [
             "lifecycle::",
             "trouble::",
         ],
+        variable: RUN_ON,
     },
-    // What the first share chooses, this one leaves out.
+    // What the share before chooses, this one leaves out.
     Share {
         targets: &["runtime", "webhooks", "fixed_fields", "silent_server"],
         chosen: &[
@@ -38,6 +53,7 @@ const SHARES: [Share; 3] = [
             "--skip=lifecycle::",
             "--skip=trouble::",
         ],
+        variable: RUN_ON,
     },
     Share {
         targets: &[
@@ -50,12 +66,13 @@ const SHARES: [Share; 3] = [
             "troubled",
         ],
         chosen: &[],
+        variable: RUN_ON,
     },
 ];
 
 /// Runs them, one share on this kube-apiserver and each other share on one of its own.
 pub(super) fn on(oracle: &Oracle) -> Result<()> {
-    println!("\nOnce more, on kube-apiserver:");
+    println!("\nOnce more, on kube-apiserver, and beside it:");
     let folder = oracle.kubeconfig.parent().context("a kubeconfig is in a folder")?;
     let run = |(number, share): (usize, &'static Share)| {
         if number == 0 {
@@ -83,7 +100,7 @@ impl Share {
         let targets = self.targets.iter().flat_map(|name| ["--test", name]);
         let all = ["test", "--workspace"].into_iter().chain(targets);
         let all = all.chain(["--", "--test-threads=1"]).chain(self.chosen.iter().copied());
-        let kubeconfig = [("HOMEOSTAT_TEST_KUBECONFIG", oracle.kubeconfig.clone())];
+        let kubeconfig = [(self.variable, oracle.kubeconfig.clone())];
         run_aside(&cargo(), &all.collect::<Vec<_>>(), &kubeconfig)
     }
 }
@@ -94,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_one_share_of_the_runtime_chooses_the_other_leaves_out() {
-        let [chosen, left, _] = &SHARES;
+        let [_, chosen, left, _] = &SHARES;
         let skips = chosen.chosen.iter().map(|name| format!("--skip={name}"));
         assert_eq!(skips.collect::<Vec<_>>(), left.chosen);
     }

@@ -28,6 +28,8 @@ pub(super) struct Writers {
     pub(super) head: Head,
     pub(super) failed: bool,
     waiting: Vec<Commit>,
+    /// Among them are some that nobody sees to but the thread.
+    unattended: bool,
     /// Somebody is writing a group, and will see to it that the next one is written.
     is_flushing: bool,
     /// Those who will see to it themselves that what they commit is written.
@@ -47,6 +49,7 @@ impl Queue {
             head,
             failed: false,
             waiting: Vec::new(),
+            unattended: false,
             is_flushing: false,
             in_place: Vec::new(),
             closing: false,
@@ -61,8 +64,9 @@ impl Queue {
     /// Has a commit written soon.
     pub(super) fn push(&self, mut writers: MutexGuard<'_, Writers>, commit: Commit) {
         writers.waiting.push(commit);
-        let is_seen_to =
-            writers.is_flushing || writers.in_place.contains(&std::thread::current().id());
+        let own = writers.in_place.contains(&std::thread::current().id());
+        writers.unattended |= !own;
+        let is_seen_to = own || writers.is_flushing;
         drop(writers);
         if !is_seen_to {
             self.gathered.notify_one();
@@ -71,12 +75,17 @@ impl Queue {
 }
 
 impl Writers {
+    /// Whether the thread has something to write.
+    fn needs_thread(&self) -> bool {
+        self.unattended && !self.is_flushing
+    }
+
     /// What waits, for whoever is going to write it now.
     fn take(&mut self) -> Option<Group> {
         if self.is_flushing || self.failed || self.waiting.is_empty() {
             return None;
         }
-        self.is_flushing = true;
+        (self.is_flushing, self.unattended) = (true, false);
         let commits = std::mem::take(&mut self.waiting);
         Some(Group { commits, after: self.head.snapshot.clone() })
     }
@@ -115,7 +124,13 @@ impl Flusher {
     pub(super) fn in_place<T>(&self, work: impl FnOnce() -> T) -> T {
         let turn = Turn::begin(&self.desk.queue);
         let done = work();
-        let group = self.desk.queue.writers().take();
+        let group = {
+            let mut writers = self.desk.queue.writers();
+            let group = writers.take();
+            // Somebody else is writing: what waits is left to the thread.
+            writers.unattended |= !writers.waiting.is_empty();
+            group
+        };
         drop(turn);
         if let Some(group) = group {
             aside(|| self.desk.write(group));
@@ -126,10 +141,8 @@ impl Flusher {
 
 impl Desk {
     fn run(&self) {
-        let idle = |writers: &mut Writers| {
-            let has_work = !writers.waiting.is_empty() && !writers.is_flushing;
-            !has_work && !writers.closing && !writers.failed
-        };
+        let idle =
+            |writers: &mut Writers| !writers.needs_thread() && !writers.closing && !writers.failed;
         loop {
             let writers = self.queue.gathered.wait_while(self.queue.writers(), idle);
             let group = writers.unwrap_or_else(PoisonError::into_inner).take();
@@ -160,7 +173,7 @@ impl Desk {
         }
         let mut writers = self.queue.writers();
         writers.is_flushing = false;
-        let is_more = !writers.waiting.is_empty();
+        let is_more = writers.needs_thread();
         drop(writers);
         if is_more || !is_kept {
             self.queue.gathered.notify_one();
@@ -187,8 +200,10 @@ impl Drop for Turn<'_> {
         if let Some(at) = writers.in_place.iter().position(|thread| *thread == own) {
             writers.in_place.swap_remove(at);
         }
-        // Something waits only if the turn ended in a panic.
-        let is_left = !writers.waiting.is_empty() && !writers.is_flushing;
+        if std::thread::panicking() {
+            writers.unattended |= !writers.waiting.is_empty();
+        }
+        let is_left = writers.needs_thread();
         drop(writers);
         if is_left {
             self.queue.gathered.notify_one();

@@ -1,7 +1,7 @@
 //! `homeostat.dev/hello:TAG`: a web server that answers `hello TAG from <pod name>`.
 
 use std::convert::Infallible;
-use std::io::{Error, Result};
+use std::io::{Error, Result, Write as _};
 
 use bytes::Bytes;
 use http::Response;
@@ -34,6 +34,8 @@ pub(super) async fn serve(args: &[String]) -> Result<()> {
     let listener = TcpListener::bind((address.as_str(), port))
         .await
         .map_err(|error| Error::other(format!("cannot listen on {address}:{port}: {error}")))?;
+    // For whoever reads its log; it serves without readers, too.
+    let _ = writeln!(std::io::stdout(), "listening on {address}:{port}");
     let greeting = Bytes::from(format!("hello {tag} from {pod}\n"));
     let stop = super::builtin::stop();
     tokio::pin!(stop);
