@@ -11,8 +11,10 @@ use crate::workspace::{cargo, run_aside};
 struct Share {
     /// The test targets.
     targets: &'static [&'static str],
-    /// What the harness is told: which of their tests.
-    chosen: &'static [&'static str],
+    /// Of their tests only those with such a name; all if there is none.
+    only: &'static [&'static str],
+    /// And none with such a name.
+    skip: &'static [&'static str],
     /// What they look for to find kube-apiserver: the cluster to run on, or the one to compare with.
     variable: &'static str,
 }
@@ -21,38 +23,25 @@ struct Share {
 pub(super) const DIFFERENTIAL: [&str; 2] =
     ["answers_are_those_of_kube_apiserver", "random_requests_are_answered_as_by_kube_apiserver"];
 
+/// The runtime's tests take longest, so two shares have them: these, and the others.
+const HALF_OF_RUNTIME: [&str; 6] =
+    ["children::", "contract::", "isolation::", "leader::", "lifecycle::", "trouble::"];
+
 const RUN_ON: &str = "HOMEOSTAT_TEST_KUBECONFIG";
 
 /// All run at the same time, on different kube-apiservers: most of it is waiting.
 const SHARES: [Share; 4] = [
     Share {
         targets: &["differential"],
-        chosen: &DIFFERENTIAL,
+        only: &DIFFERENTIAL,
+        skip: &[],
         variable: "HOMEOSTAT_ORACLE_KUBECONFIG",
     },
-    Share {
-        targets: &["runtime"],
-        chosen: &[
-            "children::",
-            "contract::",
-            "isolation::",
-            "leader::",
-            "lifecycle::",
-            "trouble::",
-        ],
-        variable: RUN_ON,
-    },
-    // What the share before chooses, this one leaves out.
+    Share { targets: &["runtime"], only: &HALF_OF_RUNTIME, skip: &[], variable: RUN_ON },
     Share {
         targets: &["runtime", "webhooks", "fixed_fields", "silent_server"],
-        chosen: &[
-            "--skip=children::",
-            "--skip=contract::",
-            "--skip=isolation::",
-            "--skip=leader::",
-            "--skip=lifecycle::",
-            "--skip=trouble::",
-        ],
+        only: &[],
+        skip: &HALF_OF_RUNTIME,
         variable: RUN_ON,
     },
     Share {
@@ -65,10 +54,16 @@ const SHARES: [Share; 4] = [
             "missing_secret",
             "troubled",
         ],
-        chosen: &[],
+        only: &[],
+        skip: &[],
         variable: RUN_ON,
     },
 ];
+
+/// Tells the test harness to leave out tests with such a name.
+pub(super) fn without(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("--skip={name}")).collect()
+}
 
 /// Runs them, each share on a kube-apiserver of its own, which nobody has changed before.
 pub(super) fn on(oracle: &Oracle) -> Result<()> {
@@ -96,7 +91,9 @@ impl Share {
         // at a time, because a cluster has one set of controllers.
         let targets = self.targets.iter().flat_map(|name| ["--test", name]);
         let all = ["test", "--workspace"].into_iter().chain(targets);
-        let all = all.chain(["--", "--test-threads=1"]).chain(self.chosen.iter().copied());
+        let all = all.chain(["--", "--test-threads=1"]).chain(self.only.iter().copied());
+        let skip = without(self.skip);
+        let all = all.chain(skip.iter().map(String::as_str));
         let kubeconfig = [(self.variable, oracle.kubeconfig.clone())];
         run_aside(&cargo(), &all.collect::<Vec<_>>(), &kubeconfig)
     }
@@ -109,7 +106,6 @@ mod tests {
     #[test]
     fn what_one_share_of_the_runtime_chooses_the_other_leaves_out() {
         let [_, chosen, left, _] = &SHARES;
-        let skips = chosen.chosen.iter().map(|name| format!("--skip={name}"));
-        assert_eq!(skips.collect::<Vec<_>>(), left.chosen);
+        assert_eq!(chosen.only, left.skip);
     }
 }

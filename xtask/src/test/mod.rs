@@ -49,9 +49,9 @@ impl Test {
         checked?;
         let mut judges = Judges::start(programs?, left_out)?;
         // These wait for kube-apiserver, and do so beside others.
-        let apart = again::DIFFERENTIAL.map(|name| format!("--skip={name}"));
-        let apart = apart.each_ref().map(String::as_str);
-        judges.test(&cargo(), &[&["test", "--workspace", "--"], &apart[..]].concat())?;
+        let apart = again::without(&again::DIFFERENTIAL);
+        let all = ["test", "--workspace", "--"].into_iter().chain(apart.iter().map(String::as_str));
+        judges.test(&cargo(), &all.collect::<Vec<_>>())?;
         match judges.oracle.as_ref().zip(judges.programs.clients.as_ref()) {
             Some((oracle, clients)) => {
                 let (conforms, again) =

@@ -67,15 +67,15 @@ impl<K: AnyObject> Worker<K> {
                 trigger = %item.triggers,
             );
             let began = self.shared.env.instant();
-            self.process(&item, id).instrument(span).await;
+            self.process(&item, id, began).instrument(span).await;
             let worked = self.shared.env.instant().saturating_duration_since(began);
             self.metrics.worked(item.waited, worked);
             self.queue.done(&item.key);
         }
     }
 
-    async fn process(&self, item: &Item<Key>, id: u64) {
-        let (time, began) = (self.shared.env.now(), self.shared.env.instant());
+    async fn process(&self, item: &Item<Key>, id: u64, began: Instant) {
+        let time = self.shared.env.now();
         let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
         let fresh = match self.primaries.informer(key.namespace.as_deref()) {

@@ -12,7 +12,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 use crate::cluster::{config, on_cluster};
 
@@ -71,6 +72,16 @@ impl Subscriber for Capture {
     }
 }
 
+/// Captures what this thread says, until the second value is dropped.
+fn listen() -> (Capture, (DefaultGuard, Dispatch)) {
+    let capture = Capture::default();
+    // As long as there is only one subscriber, tracing takes it for that of all threads, and what
+    // another test's thread comes across first would be of no interest to anybody.
+    let another = Dispatch::new(Capture::default());
+    let guard = tracing::subscriber::set_default(capture.clone());
+    (capture, (guard, another))
+}
+
 async fn speak(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
     ctx.env().sleep(std::time::Duration::from_millis(10)).await;
     tracing::info!(said_by = config.name_any(), "after a wait");
@@ -80,11 +91,7 @@ async fn speak(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcom
 #[test]
 fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
     on_cluster(async |cluster| {
-        let capture = Capture::default();
-        // As long as there is only one subscriber, tracing takes it for that of all threads, and what
-        // another test's thread comes across first would be of no interest to anybody.
-        let _another = tracing::Dispatch::new(Capture::default());
-        let _guard = tracing::subscriber::set_default(capture.clone());
+        let (capture, _listening) = listen();
         for name in ["a", "b"] {
             cluster.create(&config(name, "1")).await;
         }
@@ -123,9 +130,7 @@ fn every_line_of_a_reconcile_says_whose_it_is_and_why_it_runs() {
 #[test]
 fn requests_have_spans_and_what_the_api_warns_of_is_told_once() {
     on_cluster(async |cluster| {
-        let capture = Capture::default();
-        let _another = tracing::Dispatch::new(Capture::default());
-        let _guard = tracing::subscriber::set_default(capture.clone());
+        let (capture, _listening) = listen();
         for name in ["a", "b"] {
             cluster.create(&config(name, "1")).await;
         }

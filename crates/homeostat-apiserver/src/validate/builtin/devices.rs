@@ -146,6 +146,9 @@ fn identifier(id: &str, path: &str, report: &mut Report) {
     }
 }
 
+/// What is said of one element of a list.
+type Judge = fn(&Value, &str, &mut Report);
+
 fn devices(devices: &Value, path: &str, report: &mut Report) {
     let requests = list(devices, "/requests");
     let place = format!("{path}.requests");
@@ -155,22 +158,15 @@ fn devices(devices: &Value, path: &str, report: &mut Report) {
         }
         unique(requests.iter().map(|request| text(request, "/name")), &place, report);
     }
-    let constraints = list(devices, "/constraints");
-    let place = format!("{path}.constraints");
-    if few(constraints, MOST_REQUESTS, &place, report) {
-        for (index, constraint) in constraints.iter().enumerate() {
-            let path = format!("{place}[{index}]");
-            named_requests(constraint, requests, &path, report);
-            self::constraint(constraint, &path, report);
-        }
-    }
-    let configurations = list(devices, "/config");
-    let place = format!("{path}.config");
-    if few(configurations, MOST_REQUESTS, &place, report) {
-        for (index, configuration) in configurations.iter().enumerate() {
-            let path = format!("{place}[{index}]");
-            named_requests(configuration, requests, &path, report);
-            self::configuration(configuration, &path, report);
+    for (field, judge) in [("constraints", constraint as Judge), ("config", configuration)] {
+        let all = list(devices, &format!("/{field}"));
+        let place = format!("{path}.{field}");
+        if few(all, MOST_REQUESTS, &place, report) {
+            for (index, one) in all.iter().enumerate() {
+                let path = format!("{place}[{index}]");
+                named_requests(one, requests, &path, report);
+                judge(one, &path, report);
+            }
         }
     }
 }
