@@ -17,8 +17,9 @@ mod side;
 mod table;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 
 use measure::{Figures, Sizes};
@@ -61,8 +62,24 @@ enum Command {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    match Command::parse() {
+async fn main() -> ExitCode {
+    match run(Command::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", in_one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What went wrong with all its causes: a line that a log still has when it is cut off.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let words = format!("error: {error:#}");
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+async fn run(command: Command) -> Result<()> {
+    match command {
         Command::Serve(serve) => serve.run().await,
         Command::Runtime(runtime) => runtime.run().await,
         Command::Queue => {
@@ -76,10 +93,10 @@ async fn main() -> Result<()> {
             let folder = tempfile::tempdir()?;
             println!("homeostat");
             let ours = Side::ours(&folder.path().join("ours")).await?;
-            let ours = measure_and_stop(ours, sizes).await?;
+            let ours = measure_and_stop(ours, sizes).await.context("homeostat")?;
             println!("kube-apiserver + etcd");
             let theirs = Side::theirs(&xtask, &folder.path().join("theirs")).await?;
-            let theirs = measure_and_stop(theirs, sizes).await?;
+            let theirs = measure_and_stop(theirs, sizes).await.context("kube-apiserver + etcd")?;
             let table = table::render(&ours, &theirs, sizes, serve::in_process_start());
             print!("{table}");
             results::write(&results, "The API server", &table)
@@ -99,12 +116,24 @@ async fn ours(rounds: usize) -> Result<()> {
             break;
         }
     }
-    side.stop()?;
-    measured
+    let stopped = side.stop();
+    measured.and(stopped)
 }
 
 async fn measure_and_stop(mut side: Side, sizes: Sizes) -> Result<Figures> {
     let figures = measure::all(&side, sizes).await;
-    side.stop()?;
-    figures
+    // Why nothing was measured matters more than how it ended.
+    let stopped = side.stop();
+    figures.and_then(|figures| stopped.map(|()| figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_line;
+
+    #[test]
+    fn an_error_with_all_its_causes_is_one_line() {
+        let error = anyhow::anyhow!("refused:\n  no such object").context("64 creates at once");
+        assert_eq!(in_one_line(&error), "error: 64 creates at once: refused: no such object");
+    }
 }

@@ -50,13 +50,15 @@ pub(crate) async fn all(side: &Side, sizes: Sizes) -> Result<Figures> {
     let mut figures = Figures { ready: side.ready, idle_bytes, ..requests };
     let mut number = WRITES;
 
-    watch(side, sizes, &mut figures).await?;
+    watch(side, sizes, &mut figures).await.context("watchers")?;
 
     tokio::time::sleep(SETTLE).await;
     let (before, held) = (side.memory()?, number);
     while number + CREATES < sizes.objects {
         let next = (number + 10_000).min(sizes.objects - CREATES);
-        load::create(&side.client, number..next, 64).await?;
+        load::create(&side.client, number..next, 64)
+            .await
+            .with_context(|| format!("creates up to {next} objects"))?;
         number = next;
     }
     let cpu = side.cpu()?;
@@ -75,13 +77,15 @@ pub(crate) async fn all(side: &Side, sizes: Sizes) -> Result<Figures> {
 pub(crate) async fn writes(side: &Side, mut number: usize) -> Result<Figures> {
     let mut figures = Figures::default();
     for (at_once, count) in AT_ONCE {
-        let taken = load::create(&side.client, number..number + count, at_once).await?;
+        let taken = load::create(&side.client, number..number + count, at_once)
+            .await
+            .with_context(|| format!("{at_once} creates at once"))?;
         number += count;
         figures.creates.push((at_once, per_second(count, taken)));
         println!("  {at_once} at once: {:.0} creates/s", per_second(count, taken));
     }
     let before = side.cpu()?;
-    load::get(&side.client, 0, GETS).await?;
+    load::get(&side.client, 0, GETS).await.context("gets")?;
     figures.get_cpu = each(side.cpu()? - before, GETS);
     let before = side.cpu()?;
     load::create(&side.client, number..number + CREATES, 16).await?;

@@ -13,6 +13,8 @@ static LONG: AtomicUsize = AtomicUsize::new(0);
 /// What an expression may cost before the others are let go: less than a millisecond, unless every
 /// step is about something large.
 pub(crate) const SHORT: u64 = 2_000;
+/// What expressions may cost together where others wait meanwhile.
+pub(crate) const SHORT_IN_ALL: u64 = 10 * SHORT;
 /// The nodes and bytes of an object that is not large.
 const SMALL: usize = 64 * 1024;
 

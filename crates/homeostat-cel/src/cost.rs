@@ -302,9 +302,12 @@ impl Coster<'_> {
             decl = match part.as_str() {
                 "@items" | "@values" => decl.element.as_deref()?,
                 "@keys" if matches!(decl.ty, Type::Map(_)) => {
-                    return Some(Amount { min: 0, max: 0 });
+                    return Some(Amount { min: 0, max: decl.max_key });
                 }
-                name => decl.fields.get(name)?,
+                name => match decl.fields.get(name) {
+                    None if decl.is_open => decl.element.as_deref()?,
+                    field => field?,
+                },
             };
         }
         Some(Amount { min: 0, max: decl.max_elements })

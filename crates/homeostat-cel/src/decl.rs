@@ -28,12 +28,17 @@ pub struct Decl {
     pub fields: BTreeMap<String, Decl>,
     /// What tells its items apart.
     pub listing: Listing,
+    /// How many bytes a key of a map can have. Schemas do not say.
+    pub(super) max_key: u64,
+    /// A map whose values may be named like fields.
+    pub(super) is_open: bool,
 }
 
 fn sized(ty: Type, min_size: i64, max_elements: i64) -> Decl {
     let max_elements = u64::try_from(max_elements).unwrap_or_default();
     let (fields, listing) = (BTreeMap::new(), Listing::Ordered);
-    Decl { ty, max_elements, min_size, element: None, fields, listing }
+    let (max_key, is_open) = (0, false);
+    Decl { ty, max_elements, min_size, element: None, fields, listing, max_key, is_open }
 }
 
 impl Decl {
@@ -74,6 +79,18 @@ impl Decl {
             "integer" => Some(sized(Type::Int, 1, 0)),
             _ => None,
         }
+    }
+
+    /// A value without parts.
+    pub(super) fn plain(ty: Type, max_elements: u64) -> Self {
+        Decl { max_elements, ..sized(ty, 0, 0) }
+    }
+
+    /// A map with keys that have at most so many bytes, and with at most so many entries.
+    pub(super) fn map(max_key: u64, value: Self, max_elements: u64) -> Self {
+        let ty = Type::map(Type::String, value.ty.clone());
+        let element = Some(Box::new(value));
+        Decl { max_elements, max_key, element, ..sized(ty, 0, 0) }
     }
 
     fn below(document: &Value, name: &str) -> Option<Self> {
@@ -135,7 +152,7 @@ impl Decl {
         Self::of_fields(name.to_owned(), fields, min_size)
     }
 
-    fn of_fields(name: String, fields: BTreeMap<String, Decl>, min_size: i64) -> Self {
+    pub(super) fn of_fields(name: String, fields: BTreeMap<String, Decl>, min_size: i64) -> Self {
         let types = fields.iter().map(|(name, decl)| (name.clone(), decl.ty.clone())).collect();
         let ty = Type::Object(Arc::new(Object { name, fields: types }));
         Decl { fields, ..sized(ty, min_size, 0) }

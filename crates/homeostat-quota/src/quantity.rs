@@ -58,6 +58,12 @@ impl Quantity {
         Self { nanos: self.nanos + missing, ..self }
     }
 
+    /// How many whole units that is, rounded up.
+    #[must_use]
+    pub fn units(self) -> i128 {
+        self.rounded_up().nanos / NANO
+    }
+
     /// Both together, written as the first one is (nothing is written as the other one).
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -1,39 +1,38 @@
 //! `authorizer` in expressions: the rules of the cluster answer, about whoever makes the request or
 //! about a service account.
 
-use std::sync::Arc;
+use std::cell::RefCell;
 
 use homeostat_cel::{Decision, Question};
 
-use super::Review;
 use crate::auth::{Attributes, Rbac, User, service_account_groups, service_account_name};
 
 /// What expressions may ask of one request.
-#[derive(Clone)]
 pub(super) struct Access<'a> {
     rules: &'a Rbac,
-    user: Arc<User>,
+    user: &'a User,
     /// What the request is about.
-    pub(super) own: Question,
+    pub(super) own: &'a Question,
+    asked: RefCell<Vec<(Question, Decision)>>,
 }
 
-impl Review<'_> {
-    /// Whom expressions ask who may do what.
-    pub(super) fn access(&self) -> Access<'_> {
-        let own = Question {
-            group: self.kind.group.clone(),
-            resource: self.kind.plural.clone(),
-            subresource: self.subresource.to_owned(),
-            namespace: self.request_namespace().to_owned(),
-            name: self.name.to_owned(),
-            ..Question::default()
-        };
-        let user = self.wish.asker().unwrap_or_else(User::admin);
-        Access { rules: &self.writer.registry.rbac, user, own }
+impl<'a> Access<'a> {
+    pub(super) fn new(rules: &'a Rbac, user: &'a User, own: &'a Question) -> Self {
+        Self { rules, user, own, asked: RefCell::default() }
     }
-}
 
-impl Access<'_> {
+    /// The answer to an expression, which is remembered.
+    pub(super) fn answer(&self, question: &Question) -> Decision {
+        let decision = self.decide(question);
+        self.asked.borrow_mut().push((question.clone(), decision.clone()));
+        decision
+    }
+
+    /// What was asked, and what the answers were.
+    pub(super) fn asked(self) -> Vec<(Question, Decision)> {
+        self.asked.into_inner()
+    }
+
     pub(super) fn decide(&self, question: &Question) -> Decision {
         let account = question.account.as_ref().map(|(namespace, name)| {
             let name = service_account_name(namespace, name);
@@ -48,7 +47,7 @@ impl Access<'_> {
             name: question.name.clone(),
             path: question.path.clone(),
         };
-        let found = self.rules.authorize(account.as_ref().unwrap_or(&self.user), &wanted);
+        let found = self.rules.authorize(account.as_ref().unwrap_or(self.user), &wanted);
         Decision { allowed: found.allowed, reason: found.reason, error: None }
     }
 }

@@ -8,8 +8,9 @@ use homeostat_cel::Value as Cel;
 use serde_json::Value;
 
 use super::access::Access;
+use super::hearing::Evidence;
 use crate::aside;
-use homeostat_cel::{self as cel, Program, Type};
+use homeostat_cel::{self as cel, Fault, Program, Run, Type};
 
 /// What the expressions of one policy may cost together for one request.
 pub(super) const BUDGET: u64 = 10_000_000;
@@ -51,12 +52,52 @@ impl Expression {
             Ok(program) => program,
             Err(why) => return Ok(Err(format!("compilation error: {why}"))),
         };
-        let run = aside::run(program, scope);
+        let run = scope.given.pace.run(program, scope);
         let cost = run.cost.saturating_add(scope.cost.take());
         *left = left.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
+        if scope.given.pace.gave_up.get() {
+            // Nobody will read it.
+            return Err(String::new());
+        }
         Ok(run
             .result
             .map_err(|fault| format!("expression '{}' resulted in error: {fault}", self.text)))
+    }
+}
+
+/// How long expressions may take.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// What they may still cost; as much as they like if there is no such amount.
+    left: Option<Cell<u64>>,
+    gave_up: Cell<bool>,
+}
+
+impl Pace {
+    /// As long as it takes.
+    pub(super) fn unhurried() -> Self {
+        Self { left: None, gave_up: Cell::new(false) }
+    }
+
+    /// A moment: what costs more is given up, and whatever comes of it means nothing.
+    pub(super) fn short(left: u64) -> Self {
+        Self { left: Some(Cell::new(left)), gave_up: Cell::new(false) }
+    }
+
+    /// What is left of a moment; nothing if it was too short.
+    pub(super) fn left(&self) -> Option<u64> {
+        self.left.as_ref().map(Cell::get).filter(|_| !self.gave_up.get())
+    }
+
+    fn run(&self, program: &Program, scope: &Scope<'_>) -> Run {
+        let Some(left) = &self.left else { return aside::run(program, scope) };
+        let run = program.run_within(scope, aside::SHORT.min(left.get()));
+        // What it asked for meanwhile has been paid.
+        left.set(left.get().saturating_sub(run.cost));
+        if run.result == Err(Fault::Exceeded) {
+            self.gave_up.set(true);
+        }
+        run
     }
 }
 
@@ -69,32 +110,25 @@ pub(super) struct Given<'a> {
     pub(super) params: Cel,
     pub(super) namespace: Cel,
     /// Whom they ask who may do what; not all have somebody.
-    access: Option<Access<'a>>,
+    access: Option<&'a Access<'a>>,
+    pace: &'a Pace,
 }
 
 impl<'a> Given<'a> {
-    pub(super) fn new(
-        (object, old_object): (&Value, &Value),
-        request: &Value,
-        params: &Value,
-        namespace: &Value,
-    ) -> Self {
+    pub(super) fn new(evidence: &Evidence, access: &'a Access<'a>, pace: &'a Pace) -> Self {
+        let (object, old_object) = &*evidence.shown;
         Self {
             object: cel::untyped(object),
             old_object: cel::untyped(old_object),
-            request: cel::untyped(request),
-            params: cel::untyped(params),
-            namespace: cel::untyped(namespace),
-            access: None,
+            request: cel::untyped(&evidence.request),
+            params: cel::untyped(&evidence.params),
+            namespace: cel::untyped(&evidence.namespace),
+            access: Some(access),
+            pace,
         }
     }
 
-    /// The same, with an `authorizer`.
-    pub(super) fn asking(self, access: Access<'a>) -> Self {
-        Self { access: Some(access), ..self }
-    }
-
-    /// The same, without one.
+    /// The same, without an `authorizer`.
     pub(super) fn asking_nobody(&self) -> Self {
         Self { access: None, ..self.clone() }
     }
@@ -124,15 +158,15 @@ impl cel::Scope for Scope<'_> {
             "request" => given.request.clone(),
             "params" => given.params.clone(),
             "namespaceObject" => given.namespace.clone(),
-            "authorizer" => given.access.as_ref().map(|_| cel::authorizer())?,
-            "authorizer.requestResource" => cel::about_resource(given.access.as_ref()?.own.clone()),
+            "authorizer" => given.access.map(|_| cel::authorizer())?,
+            "authorizer.requestResource" => cel::about_resource(given.access?.own.clone()),
             _ => return None,
         })
     }
 
     fn decide(&self, question: &cel::Question) -> cel::Decision {
-        let access = self.given.access.as_ref();
-        access.map_or_else(cel::Decision::default, |access| access.decide(question))
+        let access = self.given.access;
+        access.map_or_else(cel::Decision::default, |access| access.answer(question))
     }
 
     fn composed(&self, name: &str) -> Result<Cel, String> {
@@ -144,7 +178,7 @@ impl cel::Scope for Scope<'_> {
         let value = match &expression.program {
             Err(why) => Err(format!("composited variable {name:?} fails to compile: {why}")),
             Ok(program) => {
-                let run = aside::run(program, self);
+                let run = self.given.pace.run(program, self);
                 self.cost.set(self.cost.get().saturating_add(run.cost));
                 run.result.map_err(|fault| {
                     format!("composited variable {name:?} fails to evaluate: {fault}")

@@ -4,8 +4,8 @@
 //! yet, it leaves the question here and gives up its turn; whoever runs it asks, records the
 //! answer, and runs the write again from the start. What a write draws by chance (its time, the
 //! uid, names) is drawn once and kept, so that the same questions arise again. An object that
-//! somebody is about to make is waited for in the same way, once; and rules of a custom resource that
-//! take long are asked in the same way, while others write.
+//! somebody is about to make is waited for in the same way, once; and rules of a custom resource and
+//! policies that take long are asked in the same way, while others write.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::hearing::{self, Docket, Hearing, Opinion, Turn};
+use crate::auth::Rbac;
 use crate::field::FieldError;
 use crate::kinds::Kind;
 use crate::status::Status;
@@ -69,6 +71,10 @@ pub(crate) struct Verdict {
     pub(crate) forgiven: Vec<FieldError>,
 }
 
+/// How often something that takes long is put off. Whoever still has to wait then competes with
+/// others for its object, or has very much to ask: it keeps everybody else waiting from there on.
+const PATIENCE: usize = 32;
+
 /// What became of a question: what came back, or why nothing did.
 pub(crate) type Answer = Result<Value, String>;
 
@@ -88,11 +94,19 @@ struct State {
     open: Vec<Question>,
     missing: Option<Missing>,
     has_waited: bool,
-    /// Somebody is there who runs the write again.
-    is_attended: bool,
+    /// How often somebody who would run the write again ran it.
+    attempts: usize,
+    docket: Docket,
     case: Option<Box<Case>>,
     decided: Option<(Box<Case>, Verdict)>,
     warnings: Vec<String>,
+}
+
+impl State {
+    /// Whether what takes long may wait for the next attempt.
+    fn may_wait(&self) -> bool {
+        (1..=PATIENCE).contains(&self.attempts)
+    }
 }
 
 impl Inquiry {
@@ -106,7 +120,8 @@ impl Inquiry {
         state.open.clear();
         state.missing = None;
         state.case = None;
-        state.is_attended = true;
+        state.attempts += 1;
+        state.docket.begin();
         state.warnings.clear();
     }
 
@@ -164,7 +179,7 @@ impl Inquiry {
         object: &Value,
         old: Option<&Value>,
     ) -> Option<Verdict> {
-        let is_attended = {
+        let may_wait = {
             let state = self.state();
             if let Some((case, verdict)) = &state.decided
                 && case.object == *object
@@ -172,10 +187,10 @@ impl Inquiry {
             {
                 return Some(verdict.clone());
             }
-            state.is_attended
+            state.may_wait()
         };
         let mut forgiven = Vec::new();
-        let refused = match is_attended {
+        let refused = match may_wait {
             true => validate::short_rules(kind, object, old, &mut forgiven),
             false => Some(validate::rules(kind, object, old, &mut forgiven)),
         };
@@ -196,6 +211,40 @@ impl Inquiry {
         let mut forgiven = Vec::new();
         let refused = validate::rules(&case.kind, &case.object, case.old.as_ref(), &mut forgiven);
         self.state().decided = Some((case, Verdict { refused, forgiven }));
+    }
+
+    /// The opinion of those who are to be heard. What takes long is left for later, if somebody runs
+    /// the write again then.
+    pub(super) fn hear(&self, rules: &Rbac, hearing: Hearing) -> Option<Opinion> {
+        let (turn, may_wait) = {
+            let mut state = self.state();
+            (state.docket.turn(rules, &hearing), state.may_wait())
+        };
+        match turn {
+            Turn::Known(opinion) => Some(opinion),
+            Turn::Short(_) if !may_wait => Some(hearing::long(rules, &hearing).0),
+            Turn::Short(left) => match hearing::short(rules, &hearing, left) {
+                Some((opinion, left)) => {
+                    self.state().docket.spent(left);
+                    Some(opinion)
+                }
+                None => {
+                    self.state().docket.put_off(hearing);
+                    None
+                }
+            },
+        }
+    }
+
+    /// Who must be heard before the write can be tried again.
+    pub(crate) fn hearings(&self) -> Vec<Hearing> {
+        self.state().docket.open()
+    }
+
+    /// Hears them, however long that takes.
+    pub(crate) fn hold(&self, rules: &Rbac, hearing: Hearing) {
+        let heard = hearing::long(rules, &hearing);
+        self.state().docket.heard(hearing, heard);
     }
 
     /// Whether something is open.

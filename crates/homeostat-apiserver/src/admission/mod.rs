@@ -11,6 +11,7 @@ mod certificate_subject;
 mod configuration;
 mod default_class;
 mod expression;
+mod hearing;
 mod in_use;
 mod inquiry;
 mod limits;

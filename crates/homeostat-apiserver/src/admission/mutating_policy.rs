@@ -1,13 +1,16 @@
 //! `MutatingAdmissionPolicy`: changes that administrators write as expressions, and the bindings
 //! that put them into force.
 
+use std::sync::Arc;
+
 use homeostat_cel::Value as Cel;
 use serde_json::{Map, Value, json};
 
 use super::configuration::{Mutation, Policy};
-use super::expression::{BUDGET, Given, conditions_hold};
+use super::expression::{BUDGET, Given};
+use super::hearing::{Evidence, Panel};
 use super::matching::{is_exempt, is_question, matched_resources};
-use super::{Review, policy};
+use super::{Inquiry, Review, policy};
 use crate::kinds::Kind;
 use crate::registry::metadata;
 use crate::status::Status;
@@ -21,7 +24,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
         return Ok(());
     }
     let mut refusals = Vec::new();
-    for policy in policies.iter() {
+    for (place, policy) in policies.iter().enumerate() {
         for binding in &policy.bindings {
             let name = metadata::name(binding);
             let id = format!("policy/{}/{name}", policy.name);
@@ -31,8 +34,8 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
                 continue;
             }
             let before = review.object.clone();
-            match run(review, policy, binding, &kind) {
-                Err(Trouble::Unconverted(status)) => return Err(*status),
+            match run(review, (&policies, place), binding, &kind) {
+                Err(Trouble::Undecided(status)) => return Err(*status),
                 Err(Trouble::Failed(why)) if policy.fails => refusals.push(format!(
                     "policy '{}' with binding '{name}' denied request: {why}",
                     policy.name
@@ -59,8 +62,9 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
 enum Trouble {
     /// It failed; what that means, the policy says.
     Failed(String),
-    /// The object is not known in the version that the policy wants to see.
-    Unconverted(Box<Status>),
+    /// The object is not known in the version that the policy wants to see, or the policy takes
+    /// long.
+    Undecided(Box<Status>),
 }
 
 impl From<String> for Trouble {
@@ -71,47 +75,59 @@ impl From<String> for Trouble {
 
 impl From<Status> for Trouble {
     fn from(status: Status) -> Self {
-        Self::Unconverted(Box::new(status))
+        Self::Undecided(Box::new(status))
     }
 }
 
 /// Applies the mutations of a policy, one after the other, once for each parameter.
 fn run(
     review: &mut Review<'_>,
-    policy: &Policy,
+    (policies, place): (&Arc<Vec<Policy>>, usize),
     binding: &Value,
     kind: &Kind,
 ) -> Result<(), Trouble> {
+    let policy = &policies[place];
     for params in policy::params(review, policy, binding)? {
         let namespace = policy::namespace(review);
-        let request = review.request(kind);
         for (position, mutation) in policy.mutations.iter().enumerate() {
-            let (object, old_object) = review.shown(kind)?;
-            let given = Given::new((&object, &old_object), &request, &params, &namespace)
-                .asking(review.access());
-            if position == 0 && !conditions_hold(&policy.conditions, &given)? {
+            let shown = Arc::new(review.shown(kind)?);
+            let evidence = Evidence {
+                params: params.clone(),
+                namespace: namespace.clone(),
+                ..review.evidence(kind, Arc::clone(&shown))
+            };
+            let panel = Panel::Mutation(Arc::clone(policies), place, position);
+            let opinion = review.hear(panel, evidence).ok_or_else(Inquiry::unanswered)?;
+            if !opinion.holds? {
                 break;
             }
-            let scope = given.with(&policy.variables);
-            let mut left = BUDGET;
+            let (object, made) = (&shown.0, opinion.change?);
             let changed = match mutation {
-                Mutation::Apply(expression) => {
-                    let mut config = to_json(&expression.evaluate(&scope, &mut left)??)?;
+                Mutation::Apply(_) => {
+                    let mut config = made;
                     config["apiVersion"] = object["apiVersion"].clone();
                     config["kind"] = object["kind"].clone();
-                    apply::merged(review.form.unwrap_or(kind).schema.root(), &object, &config)
+                    apply::merged(review.form.unwrap_or(kind).schema.root(), object, &config)
                         .map_err(|error| format!("error applying patch: {error}"))?
                 }
-                Mutation::Patch(expression) => {
-                    let operations = to_json(&expression.evaluate(&scope, &mut left)??)?;
-                    patch::json(&object, &operations)
-                        .map_err(|error| format!("JSON Patch: {error}"))?
+                Mutation::Patch(_) => {
+                    patch::json(object, &made).map_err(|error| format!("JSON Patch: {error}"))?
                 }
             };
             review.object = review.take(kind, changed).map_err(|status| status.message)?;
         }
     }
     Ok(())
+}
+
+/// What the mutation at this place makes: what is to be merged, or the operations of a patch.
+pub(super) fn evaluate(
+    policy: &Policy,
+    position: usize,
+    given: &Given<'_>,
+) -> Result<Value, String> {
+    let (Mutation::Apply(expression) | Mutation::Patch(expression)) = &policy.mutations[position];
+    to_json(&expression.evaluate(&given.with(&policy.variables), &mut { BUDGET })??)
 }
 
 /// What an expression made, as JSON with its names in order.

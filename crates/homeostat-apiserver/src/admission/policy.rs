@@ -6,12 +6,11 @@ use std::sync::Arc;
 use homeostat_cel::Value as Cel;
 use serde_json::{Value, json};
 
-use super::Review;
 use super::configuration::{Policy, Validation};
-use super::expression::{BUDGET, Given, conditions_hold};
+use super::expression::{BUDGET, Given};
+use super::hearing::{Evidence, Panel, Views};
 use super::matching::{is_exempt, is_question, matched_resources, selects};
-use crate::aside;
-use crate::kinds::Kind;
+use super::{Inquiry, Review};
 use crate::registry::metadata;
 use crate::status::Status;
 
@@ -19,14 +18,15 @@ use crate::status::Status;
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// One thing that a policy has against a request.
+#[derive(Debug, Clone)]
 struct Denial {
     message: String,
     reason: &'static str,
 }
 
 /// What came of a policy with one of its parameters.
-#[derive(Default)]
-struct Judgement {
+#[derive(Debug, Clone, Default)]
+pub(super) struct Judgement {
     denials: Vec<Denial>,
     /// Why audit annotations have no value, where that matters.
     annotation_failures: Vec<String>,
@@ -53,7 +53,8 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
         );
         denied.get_or_insert((message, denial));
     };
-    for policy in policies.iter() {
+    let (mut views, mut space, mut is_pending) = (Views::default(), None, false);
+    for (place, policy) in policies.iter().enumerate() {
         let Some(kind) = matched_resources(review, &policy.constraints) else { continue };
         for binding in &policy.bindings {
             let resources = binding.pointer("/spec/matchResources").unwrap_or(&Value::Null);
@@ -71,16 +72,23 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                 Err(_) => continue,
             };
             for params in params {
-                let judgement =
-                    aside::judge(&review.object, || evaluate(review, policy, &kind, &params))?;
+                let namespace = space.get_or_insert_with(|| namespace(review)).clone();
+                let evidence = review.evidence(&kind, views.of(review, &kind)?);
+                let evidence = Evidence { params, namespace, ..evidence };
+                let panel = Panel::Policy(Arc::clone(&policies), place);
+                // Whatever takes long is heard at once: no policy waits for another.
+                let Some(opinion) = review.hear(panel, evidence) else {
+                    is_pending = true;
+                    continue;
+                };
+                let judgement = match opinion.holds {
+                    Ok(_) => opinion.judgement,
+                    Err(error) => Judgement::failed(policy, error),
+                };
                 for denial in judgement.denials {
                     for action in actions(binding) {
                         match action {
-                            "Deny" => {
-                                let Denial { message, reason } = &denial;
-                                let denial = Denial { message: message.clone(), reason };
-                                deny(policy, Some(name), denial);
-                            }
+                            "Deny" => deny(policy, Some(name), denial.clone()),
                             "Warn" => review.wish.inquiry().warn(format!(
                                 "Validation failed for ValidatingAdmissionPolicy '{}' with binding \
                                  '{name}': {}",
@@ -96,6 +104,9 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
                 }
             }
         }
+    }
+    if is_pending {
+        return Err(Inquiry::unanswered());
     }
     match denied {
         None => Ok(()),
@@ -123,24 +134,9 @@ fn refusal(review: &Review<'_>, message: &str, reason: &'static str) -> Status {
     status
 }
 
-/// Everything the policy has against the request with these parameters.
-fn evaluate(
-    review: &Review<'_>,
-    policy: &Policy,
-    kind: &Arc<Kind>,
-    params: &Value,
-) -> Result<Judgement, Status> {
-    let (object, old_object) = review.shown(kind)?;
-    let request = review.request(kind);
-    let namespace = namespace(review);
-    let given =
-        Given::new((&object, &old_object), &request, params, &namespace).asking(review.access());
+/// Everything the policy has against the request.
+pub(super) fn evaluate(policy: &Policy, given: &Given<'_>) -> Judgement {
     let failed = |message: String| Denial { message, reason: "Invalid" };
-    match conditions_hold(&policy.conditions, &given) {
-        Ok(true) => {}
-        Ok(false) => return Ok(Judgement::default()),
-        Err(error) => return Ok(Judgement::failed(policy, error)),
-    }
     let mut left = BUDGET;
     let scope = given.with(&policy.variables);
     let validations = policy.validations.iter();
@@ -149,7 +145,7 @@ fn evaluate(
         .collect::<Result<Vec<_>, _>>();
     let judged = match judged {
         Ok(judged) => judged,
-        Err(spent) => return Ok(Judgement::failed(policy, spent)),
+        Err(spent) => return Judgement::failed(policy, spent),
     };
     let given = given.asking_nobody();
     let scope = given.with(&policy.variables);
@@ -180,10 +176,10 @@ fn evaluate(
         match annotation.evaluate(&scope, &mut left) {
             Ok(Err(why)) if policy.fails => annotation_failures.push(why),
             Ok(_) => {}
-            Err(spent) => return Ok(Judgement::failed(policy, spent)),
+            Err(spent) => return Judgement::failed(policy, spent),
         }
     }
-    Ok(Judgement { denials, annotation_failures })
+    Judgement { denials, annotation_failures }
 }
 
 fn message(validation: &Validation, made: Option<&Result<Cel, String>>) -> String {

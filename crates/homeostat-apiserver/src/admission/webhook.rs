@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Review;
 use super::configuration::Webhook;
-use super::expression::{Given, conditions_hold};
+use super::hearing::{Panel, Views};
 use super::inquiry::{Inquiry, Question, Topic};
 use super::matching::{is_exempt, matched};
 use crate::kinds::Kind;
@@ -58,11 +58,12 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
         let called = std::mem::take(&mut review.rounds.called);
         review.rounds.again.extend(called);
     }
-    for webhook in webhooks.iter() {
+    for (place, webhook) in webhooks.iter().enumerate() {
         if !review.rounds.calls(&webhook.id) {
             continue;
         }
-        let Some(kind) = should_call(review, webhook)? else { continue };
+        let called = should_call(review, (&webhooks, place), &mut Views::default());
+        let Some(kind) = called.map_err(Failure::status)? else { continue };
         let changed = call_mutating(review, webhook, &kind)?;
         let reinvokes = webhook.settings["reinvocationPolicy"] == "IfNeeded";
         review.rounds.called(&webhook.id, changed, reinvokes);
@@ -77,11 +78,16 @@ pub(super) fn validate(review: &Review<'_>) -> Result<(), Status> {
     if webhooks.is_empty() || is_exempt(review) {
         return Ok(());
     }
-    let mut called = Vec::new();
-    for webhook in webhooks.iter() {
-        if let Some(kind) = should_call(review, webhook)? {
-            called.push((webhook, kind));
+    let (mut called, mut views, mut is_pending) = (Vec::new(), Views::default(), false);
+    for (place, webhook) in webhooks.iter().enumerate() {
+        match should_call(review, (&webhooks, place), &mut views) {
+            Ok(kind) => called.extend(kind.map(|kind| (webhook, kind))),
+            Err(Failure::Pending) => is_pending = true,
+            Err(Failure::Refused(status)) => return Err(*status),
         }
+    }
+    if is_pending {
+        return Err(Inquiry::unanswered());
     }
     // All are asked at once: none of them changes anything.
     let mut answers = Vec::new();
@@ -100,28 +106,40 @@ pub(super) fn validate(review: &Review<'_>) -> Result<(), Status> {
 }
 
 /// The kind in whose form the webhook sees the object, if it is to be called.
-fn should_call(review: &Review<'_>, webhook: &Webhook) -> Result<Option<Arc<Kind>>, Status> {
+fn should_call(
+    review: &Review<'_>,
+    (webhooks, place): (&Arc<Vec<Webhook>>, usize),
+    views: &mut Views,
+) -> Result<Option<Arc<Kind>>, Failure> {
+    let webhook = &webhooks[place];
     let Some(kind) = matched(review, &webhook.settings, &webhook.rules) else { return Ok(None) };
     if webhook.conditions.is_empty() {
         return Ok(Some(kind));
     }
-    let (object, old_object) = review.shown(&kind)?;
-    let request = review.request(&kind);
-    let given = Given::new((&object, &old_object), &request, &Value::Null, &Value::Null)
-        .asking(review.access());
-    match conditions_hold(&webhook.conditions, &given) {
+    let evidence = review.evidence(&kind, views.of(review, &kind).map_err(refused)?);
+    let panel = Panel::Webhook(Arc::clone(webhooks), place);
+    match review.hear(panel, evidence).ok_or(Failure::Pending)?.holds {
         Ok(true) => Ok(Some(kind)),
-        Err(error) if webhook.fails => Err(review.forbid(&error)),
+        Err(error) if webhook.fails => Err(refused(review.forbid(&error))),
         Ok(false) | Err(_) => Ok(None),
     }
 }
 
 /// Why a webhook's word is not there.
 enum Failure {
-    /// It has not been asked yet.
+    /// It has not been asked yet, or whether to ask it takes long to find out.
     Pending,
     /// The request is refused.
     Refused(Box<Status>),
+}
+
+impl Failure {
+    fn status(self) -> Status {
+        match self {
+            Self::Pending => Inquiry::unanswered(),
+            Self::Refused(status) => *status,
+        }
+    }
 }
 
 fn refused(status: Status) -> Failure {
@@ -223,8 +241,7 @@ fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Res
     let answer = match response(review, webhook, kind) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
-        Err(Failure::Pending) => return Err(Inquiry::unanswered()),
-        Err(Failure::Refused(status)) => return Err(*status),
+        Err(failure) => return Err(failure.status()),
     };
     let undecodable = |error: &dyn std::fmt::Display| {
         failure(&webhook.name, &format!("received undecodable patch in webhook response: {error}"))

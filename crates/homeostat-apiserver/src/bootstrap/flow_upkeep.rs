@@ -1,14 +1,15 @@
 //! What the server itself writes about flow control: the objects that every cluster has are set back
-//! when somebody edits them, unless their annotation says otherwise, and every schema is told
-//! whether the level it leads to exists.
+//! when somebody edits them, unless their annotation says otherwise; others with that annotation were
+//! made by a server before this one, and go; and every schema is told whether the level it leads to
+//! exists.
 //!
 //! kube-apiserver looks every minute; here it happens with the write that made it necessary.
 
 use serde_json::{Value, json};
 
 use super::Ready;
-use super::flow_control::{CONSUMER, EXEMPT, PRODUCER, dangling, level_of};
-use crate::registry::options::WriteOptions;
+use super::flow_control::{CONSUMER, EXEMPT, PRODUCER, dangling, is_one, level_of};
+use crate::registry::options::{DeleteOptions, WriteOptions};
 use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, seconds};
 use crate::status::Status;
 use crate::store::Stored;
@@ -16,7 +17,7 @@ use crate::store::Stored;
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const AUTOMATIC: &str = "apf.kubernetes.io/autoupdate-spec";
 
-/// Sets back and marks what has to be.
+/// Sets back, removes and marks what has to be.
 pub(super) fn run(registry: &Registry, ready: fn(&Writer<'_>) -> &'static Ready) {
     let wanted = ready(&registry.writer());
     for (kind, object) in wanted {
@@ -29,7 +30,31 @@ pub(super) fn run(registry: &Registry, ready: fn(&Writer<'_>) -> &'static Ready)
             report(registry.update(&target, false, body, &options).map(drop), &target.name);
         }
     }
+    remove(registry);
     mark(registry);
+}
+
+/// Removes what calls itself one of the objects that every cluster has, and is none of them.
+pub(super) fn remove(registry: &Registry) {
+    let snapshot = registry.store.newest();
+    for plural in ["flowschemas", "prioritylevelconfigurations"] {
+        let Some(kind) = registry.catalogue().find(GROUP, "v1", plural).cloned() else { continue };
+        let resource = format!("{plural}.{GROUP}");
+        for stored in snapshot.objects(&resource) {
+            let name = stored.key.name.clone();
+            if is_one(&resource, &name) || said(&stored.value()) != Some(true) {
+                continue;
+            }
+            let target = Target { kind: kind.clone(), namespace: String::new(), name };
+            report(registry.delete(&target, &DeleteOptions::default()).map(drop), &target.name);
+        }
+    }
+}
+
+/// What the annotation of an object says.
+fn said(object: &Value) -> Option<bool> {
+    let annotation = object.pointer("/metadata/annotations").and_then(|all| all.get(AUTOMATIC));
+    annotation.and_then(Value::as_str).and_then(as_bool)
 }
 
 fn written_by(manager: &str) -> WriteOptions {
@@ -44,8 +69,7 @@ fn report(done: Result<(), Status>, name: &str) {
 
 /// The object as it should be, if it is not.
 fn revised(current: &Value, wanted: &Value) -> Option<Value> {
-    let annotation = current.pointer("/metadata/annotations").and_then(|all| all.get(AUTOMATIC));
-    let said = annotation.and_then(Value::as_str).and_then(as_bool);
+    let said = said(current);
     // Nobody edited it, or nobody may.
     let fixed = matches!(metadata::name(current), EXEMPT | "catch-all");
     let automatic = fixed || said.unwrap_or(metadata::generation(current) == 1);

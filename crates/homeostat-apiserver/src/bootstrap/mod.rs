@@ -100,6 +100,7 @@ pub(crate) fn run(registry: &Registry) {
     }
     install(registry, policy);
     install(registry, flow_control);
+    flow_upkeep::remove(registry);
     service_range(registry);
     api_service(registry);
     registry.writer().restore_addresses();

@@ -31,7 +31,8 @@ pub(crate) async fn settle<T>(
         inquiry.begin();
         let result = write();
         let (open, missing, case) = (inquiry.open(), inquiry.missing(), inquiry.case());
-        if open.is_empty() && missing.is_none() && case.is_none() {
+        let hearings = inquiry.hearings();
+        if open.is_empty() && missing.is_none() && case.is_none() && hearings.is_empty() {
             let mut warnings = inquiry.warnings();
             return match result {
                 Ok(done) => Ok((done, warnings)),
@@ -46,6 +47,9 @@ pub(crate) async fn settle<T>(
         }
         if let Some(case) = case {
             inquiry.decide(case);
+        }
+        for hearing in hearings {
+            inquiry.hold(&registry.rbac, hearing);
         }
         for (question, answer) in ask(registry, open).await {
             inquiry.answered(&question, answer);

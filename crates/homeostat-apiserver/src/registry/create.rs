@@ -96,7 +96,7 @@ impl Writer<'_> {
         (hooks::of(kind).asked)(&user, object);
         warn::about_request(kind, object).into_iter().for_each(|words| options.inquiry.warn(words));
         (hooks::of(kind).create)(self, kind, object)?;
-        rules::validate(kind, object, None, Area::Main, &options.inquiry)?;
+        rules::validate(self, kind, object, None, Area::Main, options)?;
         warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));
         if !options.dry_run {
             if !matches!(metadata::text(object, "resourceVersion"), "" | "0") {

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::hooks::{self, Judged};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
 use super::{Body, Patch, Writer, metadata};
@@ -169,20 +170,36 @@ pub(crate) fn default(kind: &Kind, object: &mut Value) {
 /// Refuses an object that breaks its kind's rules. The client is told of those that were broken
 /// before already.
 pub(crate) fn validate(
+    writer: &Writer<'_>,
     kind: &Kind,
     object: &Value,
     old: Option<&Value>,
     area: Area,
-    inquiry: &Inquiry,
+    options: &WriteOptions,
 ) -> Result<(), Status> {
+    let inquiry = &*options.inquiry;
     let (mut forgiven, mut waits) = (Vec::new(), false);
-    let mut errors = validate::judged(kind, object, old, &mut || {
+    let mut errors = (hooks::of(kind).judge)(
+        writer,
+        &Judged {
+            user: options.user.as_deref(),
+            verb: match old {
+                None => "create",
+                Some(_) if options.is_patch => "patch",
+                Some(_) => "update",
+            },
+            part: area.subresource(),
+            live: old,
+            object,
+        },
+    );
+    errors.extend(validate::judged(kind, object, old, &mut || {
         let verdict = inquiry.judge(kind, object, old);
         waits = verdict.is_none();
         let verdict = verdict.unwrap_or_default();
         forgiven = verdict.forgiven;
         verdict.refused
-    });
+    }));
     if waits {
         return Err(Inquiry::unanswered());
     }

@@ -192,7 +192,7 @@ impl Writer<'_> {
         }
         refuse_new_finalizers(target, &live, object)?;
         if update.area.is_ruled() {
-            rules::validate(kind, object, Some(&live), update.area, &options.inquiry)?;
+            rules::validate(self, kind, object, Some(&live), update.area, options)?;
         }
         let words = match update.area {
             Area::Main => warn::about(kind, object, Some(&live)),

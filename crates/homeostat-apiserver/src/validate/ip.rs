@@ -177,6 +177,16 @@ pub(crate) fn strict_range_problem(text: &str) -> Option<String> {
     shown.map(|shown| format!("must be in canonical form ({shown:?})"))
 }
 
+/// What is wrong with an address of an interface, which says how long its network's prefix is.
+pub(crate) fn interface_problem(text: &str) -> Option<String> {
+    let Some(range) = Range::generous(text) else {
+        let words = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return Some(words.to_owned());
+    };
+    let shown = range.to_string();
+    (shown != text).then(|| format!("must be in canonical form ({shown:?})"))
+}
+
 /// What a client is told about a range that is accepted.
 pub(crate) fn range_warnings(path: &str, text: &str) -> Vec<String> {
     let Some(range) = Range::generous(text) else { return Vec::new() };

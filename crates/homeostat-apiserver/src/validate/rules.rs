@@ -16,8 +16,6 @@ use homeostat_cel::{self as cel, Decl, Fault, Lists, Program, Scope};
 
 /// What all rules may cost together for one object.
 const BUDGET: u64 = 10_000_000;
-/// What they may cost together where others wait meanwhile.
-const SHORT_IN_ALL: u64 = 10 * aside::SHORT;
 /// Longer messages are not shown.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
@@ -156,7 +154,7 @@ pub(crate) fn short_rules(
     if !aside::is_small(value) || old.is_some_and(|old| !aside::is_small(old)) {
         return None;
     }
-    let mut check = Check::new(&custom.rules, Some(SHORT_IN_ALL), forgiven);
+    let mut check = Check::new(&custom.rules, Some(aside::SHORT_IN_ALL), forgiven);
     let _ = check.node(kind.schema.root(), value, old, "", false);
     (!check.gave_up).then_some(check.errors)
 }

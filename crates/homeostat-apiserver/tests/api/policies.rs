@@ -235,3 +235,56 @@ async fn an_annotation_without_a_value_refuses_even_where_denials_only_warn() {
         assert!(response.headers()["warning"].to_str().unwrap().ends_with("'b': warned\""));
     }
 }
+
+/// Costs more than an expression may while others wait.
+const LONG: &str = "lists.range(9000).all(x, x >= 0)";
+
+#[tokio::test(start_paused = true)]
+async fn policies_that_take_long_decide_like_others() {
+    let client = client();
+    let spec = json!({
+        "matchConstraints": maps(),
+        "matchConditions": [{"name": "c", "expression": format!("object.metadata.name != 'exempt' && {LONG}")}],
+        "variables": [{"name": "long", "expression": LONG}],
+        "validations": [{"expression": "variables.long && int(object.data.size) < 10",
+            "messageExpression": format!("{LONG} ? 'too large' : ''")}],
+    });
+    policy(&client, spec, json!({"policyName": "p", "validationActions": ["Deny"]})).await;
+    let api = api(&client, "", "ConfigMap");
+    create(&api, map("small", "3")).await;
+    create(&api, map("exempt", "30")).await;
+    let status = refused(&client, map("large", "11")).await;
+    assert_eq!(
+        status.message,
+        "configmaps \"large\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied \
+         request: too large"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn mutations_that_take_long_are_made_one_after_the_other() {
+    let client = client();
+    let patch = |expression: String| json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}});
+    let add = |key: &str, value: &str| {
+        patch(format!(
+            "{LONG} ? [JSONPatch{{op: 'add', path: '/data/{key}', value: {value}}}] : []"
+        ))
+    };
+    let spec = json!({
+        "matchConstraints": maps(),
+        "reinvocationPolicy": "Never",
+        "mutations": [add("first", "'1'"), add("second", "object.data.first + '2'")],
+    });
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": spec,
+    });
+    create(&cluster_api(&client, GROUP, "MutatingAdmissionPolicy"), policy).await;
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"}, "spec": {"policyName": "p"},
+    });
+    create(&cluster_api(&client, GROUP, "MutatingAdmissionPolicyBinding"), binding).await;
+    let made = create(&api(&client, "", "ConfigMap"), map("a", "3")).await;
+    assert_eq!(made.data["data"], json!({"size": "3", "first": "1", "second": "12"}));
+}

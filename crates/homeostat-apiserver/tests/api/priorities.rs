@@ -87,3 +87,33 @@ async fn a_schema_is_told_whether_its_level_exists() {
     levels.delete("mine", &DeleteParams::default()).await.unwrap();
     assert_eq!(dangling().await, "True");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_calls_itself_a_default_and_is_none_is_removed() {
+    let client = client();
+    let schemas = cluster_api(&client, GROUP, "FlowSchema");
+    let schema = |name: &str, automatic: &str| {
+        let annotations = json!({"apf.kubernetes.io/autoupdate-spec": automatic});
+        let spec =
+            json!({"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 500});
+        json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec})
+    };
+    for (name, automatic) in [("one", "true"), ("two", "false"), ("three", "yes")] {
+        create(&schemas, schema(name, automatic)).await;
+    }
+    assert!(schemas.get_opt("one").await.unwrap().is_none());
+    assert!(schemas.get_opt("two").await.unwrap().is_some());
+    assert!(schemas.get_opt("three").await.unwrap().is_some());
+    let levels = cluster_api(&client, GROUP, "PriorityLevelConfiguration");
+    let limited = json!({"limitResponse": {"type": "Reject"}});
+    let mut level =
+        json!({"metadata": {"name": "mine"}, "spec": {"type": "Limited", "limited": limited}});
+    create(&levels, level.clone()).await;
+    let annotations = json!({"apf.kubernetes.io/autoupdate-spec": "T"});
+    level = json!({"metadata": {"annotations": annotations}});
+    levels.patch("mine", &PatchParams::default(), &Patch::Merge(level)).await.unwrap();
+    assert!(levels.get_opt("mine").await.unwrap().is_none());
+    // Who led there is told.
+    let schema = schemas.get("two").await.unwrap();
+    assert_eq!(schema.data["status"]["conditions"][0]["status"], "True");
+}

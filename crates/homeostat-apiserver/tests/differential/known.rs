@@ -115,6 +115,11 @@ pub(crate) const KNOWN: &[Known] = &[
         "message",
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
     ),
+    known(
+        "devices: the status of claims / others",
+        "message",
+        "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",
+    ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
     known(

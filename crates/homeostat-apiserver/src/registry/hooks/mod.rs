@@ -14,6 +14,7 @@ mod namespaces;
 mod nodes;
 mod persistentvolumes;
 mod pods;
+mod resourceclaims;
 mod resourceslices;
 mod secrets;
 mod services;
@@ -24,11 +25,26 @@ use serde_json::Value;
 
 use super::Writer;
 use crate::auth::User;
+use crate::field::FieldError;
 use crate::kinds::Kind;
 use crate::status::Status;
 
 /// What follows from a commit.
 type Committed = fn(&Writer<'_>, &Kind, Option<&Value>, &Value);
+
+/// A write that a hook judges.
+pub(crate) struct Judged<'a> {
+    /// Who writes; nobody in particular when the server itself does.
+    pub(crate) user: Option<&'a User>,
+    /// How: `create`, `update` or `patch`.
+    pub(crate) verb: &'a str,
+    /// The subresource; empty for the main resource.
+    pub(crate) part: &'a str,
+    /// The object as it is; none if it is new.
+    pub(crate) live: Option<&'a Value>,
+    /// The object as it would be.
+    pub(crate) object: &'a Value,
+}
 
 /// The hooks of one kind; the default does nothing.
 pub(crate) struct Hooks {
@@ -43,6 +59,9 @@ pub(crate) struct Hooks {
     pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
     /// Completes a write through the named subresource, given the live object.
     pub(crate) part: fn(&Writer<'_>, &str, &Value, &mut Value),
+    /// What is refused because of who asks or of what other objects say; everything else that is
+    /// refused is told with it.
+    pub(crate) judge: fn(&Writer<'_>, &Judged<'_>) -> Vec<FieldError>,
     /// Refuses a delete, or marks the object for it.
     pub(crate) delete: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
     /// The object was written, in place of the one before it, if there was one.
@@ -59,6 +78,7 @@ const NONE: Hooks = Hooks {
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     part: |_, _, _, _| {},
+    judge: |_, _| Vec::new(),
     delete: |_, _, _| Ok(()),
     committed: None,
     removed: |_, _, _| {},
@@ -79,6 +99,8 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("persistentvolumes", persistentvolumes::HOOKS),
     ("pods", pods::HOOKS),
     ("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
+    ("resourceclaims.resource.k8s.io", resourceclaims::HOOKS),
+    ("resourceclaimtemplates.resource.k8s.io", resourceclaims::TEMPLATE_HOOKS),
     ("resourceslices.resource.k8s.io", resourceslices::HOOKS),
     ("secrets", secrets::HOOKS),
     ("services", services::HOOKS),

@@ -1,28 +1,43 @@
-//! ResourceSlices: since when a device has a taint.
+//! ResourceSlices: since when a device has a taint, and what is not for everybody yet.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Hooks, NONE};
 use crate::registry::Writer;
 
+/// Attributes that are lists, which kube-apiserver takes only where somebody turned them on.
+const LISTS: [&str; 4] = ["bools", "ints", "strings", "versions"];
+/// The same of devices that take from what their node has.
+const FROM_NODE: &str = "nodeAllocatableResourceMappings";
+
 pub(super) const HOOKS: Hooks = Hooks {
     create: |writer, _, slice| {
-        date(writer, slice);
+        complete(writer, slice);
         Ok(())
     },
     update: |writer, _, _, slice| {
-        date(writer, slice);
+        complete(writer, slice);
         Ok(())
     },
     ..NONE
 };
 
-fn date(writer: &Writer<'_>, slice: &mut Value) {
+fn complete(writer: &Writer<'_>, slice: &mut Value) {
     let devices = slice.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
-    for device in devices.into_iter().flatten() {
-        let taints = device.get_mut("taints").and_then(Value::as_array_mut);
-        for taint in taints.into_iter().flatten().filter_map(Value::as_object_mut) {
-            taint.entry("timeAdded").or_insert_with(|| writer.now().into());
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        date(writer, device);
+        device.shift_remove(FROM_NODE);
+        let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
+        for attribute in attributes.into_iter().flat_map(Map::values_mut) {
+            let Some(values) = attribute.as_object_mut() else { continue };
+            LISTS.iter().for_each(|list| drop(values.shift_remove(*list)));
         }
+    }
+}
+
+fn date(writer: &Writer<'_>, device: &mut Map<String, Value>) {
+    let taints = device.get_mut("taints").and_then(Value::as_array_mut);
+    for taint in taints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        taint.entry("timeAdded").or_insert_with(|| writer.now().into());
     }
 }

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use super::device_capacity::request_policy;
 use super::devices::{attribute_name, driver, effect, few, label, too_long, unique};
+use super::node_selector::node_selector;
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
@@ -61,30 +63,11 @@ pub(super) fn slice(value: &Value, old: Option<&Value>, report: &mut Report) {
 }
 
 fn is_advanced(device: &Value) -> bool {
-    let lists = ["bools", "ints", "strings", "versions"];
-    let attributes = at(device, "/attributes").as_object();
-    !list(device, "/taints").is_empty()
-        || !list(device, "/consumesCounters").is_empty()
-        || attributes
-            .into_iter()
-            .flatten()
-            .any(|(_, attribute)| lists.iter().any(|field| attribute.get(field).is_some()))
+    !list(device, "/taints").is_empty() || !list(device, "/consumesCounters").is_empty()
 }
 
 fn pool(pool: &Value, report: &mut Report) {
-    let given = text(pool, "/name");
-    if given.is_empty() {
-        report.required("spec.pool.name", "");
-    } else {
-        if given.len() > LONGEST_POOL {
-            too_long("spec.pool.name", LONGEST_POOL, report);
-        }
-        for part in given.split('/') {
-            for problem in name::dns_subdomain(part) {
-                report.invalid("spec.pool.name", part, problem);
-            }
-        }
-    }
+    pool_name(text(pool, "/name"), "spec.pool.name", report);
     let number = |field: &str| at(pool, field).as_i64().unwrap_or_default();
     if number("/resourceSliceCount") <= 0 {
         let (path, count) = ("spec.pool.resourceSliceCount", number("/resourceSliceCount"));
@@ -93,6 +76,22 @@ fn pool(pool: &Value, report: &mut Report) {
     if number("/generation") < 0 {
         let why = "must be greater than or equal to zero";
         report.invalid("spec.pool.generation", number("/generation"), why);
+    }
+}
+
+/// The name of a pool: domains with slashes in between.
+pub(super) fn pool_name(given: &str, path: &str, report: &mut Report) {
+    if given.is_empty() {
+        report.required(path, "");
+        return;
+    }
+    if given.len() > LONGEST_POOL {
+        too_long(path, LONGEST_POOL, report);
+    }
+    for part in given.split('/') {
+        for problem in name::dns_subdomain(part) {
+            report.invalid(path, part, problem);
+        }
     }
 }
 
@@ -108,12 +107,10 @@ fn where_it_is(spec: &Value, report: &mut Report) {
     );
     if let Some(selector) = spec.get("nodeSelector") {
         given.push("`nodeSelector`");
+        node_selector(selector, "spec.nodeSelector", report);
         let terms = list(selector, "/nodeSelectorTerms");
-        let path = "spec.nodeSelector.nodeSelectorTerms";
-        if terms.is_empty() {
-            report.required(path, "must have at least one node selector term");
-        }
         if terms.len() != 1 {
+            let path = "spec.nodeSelector.nodeSelectorTerms";
             report.invalid(path, terms.to_vec(), "must have exactly one node selector term");
         }
     }
@@ -166,7 +163,7 @@ fn flag<'a>(
 
 /// `each` says that every device tells where it is.
 fn device(device: &Value, each: bool, path: &str, report: &mut Report) {
-    report.dns_label(&format!("{path}.name"), text(device, "/name"));
+    label(text(device, "/name"), &format!("{path}.name"), report);
     let size = |field: &str| at(device, field).as_object().map_or(0, serde_json::Map::len);
     let count = size("/attributes") + size("/capacity");
     if count > MOST_ATTRIBUTES {
@@ -183,7 +180,9 @@ fn device(device: &Value, each: bool, path: &str, report: &mut Report) {
             let place = format!("{place}[{key}]");
             if field == "attributes" {
                 attribute(value, &place, report);
-            } else if !many && value.get("requestPolicy").is_some() {
+            } else if many {
+                request_policy(value, &place, report);
+            } else if value.get("requestPolicy").is_some() {
                 let why = "allowMultipleAllocations must be true";
                 report.forbidden(format!("{place}.requestPolicy"), why);
             }
@@ -210,14 +209,15 @@ fn device(device: &Value, each: bool, path: &str, report: &mut Report) {
                    `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
         report.invalid(path, Value::Null, why);
     }
-    conditions(device, path, report);
+    binding_conditions(device, path, report);
 }
 
 fn where_device_is(device: &Value, path: &str, report: &mut Report) {
     let mut given = Vec::new();
     node_name(device, path, "must not be empty", &mut given, report);
-    if device.get("nodeSelector").is_some() {
+    if let Some(selector) = device.get("nodeSelector") {
         given.push("`nodeSelector`");
+        node_selector(selector, &format!("{path}.nodeSelector"), report);
     }
     flag(device, "allNodes", "`allNodes`", path, &mut given, report);
     let why = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
@@ -232,26 +232,15 @@ fn where_device_is(device: &Value, path: &str, report: &mut Report) {
 fn attribute(attribute: &Value, path: &str, report: &mut Report) {
     let given = attribute.as_object().map_or(0, serde_json::Map::len);
     let is_version = |text: &str| VERSION.as_ref().is_none_or(|version| version.is_match(text));
-    let mut check = |value: &Value, versioned: bool, path: String| {
-        let Some(value) = value.as_str() else { return };
-        if versioned && !is_version(value) {
+    for field in ["string", "version"] {
+        let Some(value) = attribute.get(field).and_then(Value::as_str) else { continue };
+        let path = format!("{path}.{field}");
+        if field == "version" && !is_version(value) {
             let why = "must be a string compatible with semver.org spec 2.0.0";
             report.invalid(path.as_str(), value, why);
         }
         if value.len() > LONGEST_VALUE {
             too_long(path, LONGEST_VALUE, report);
-        }
-    };
-    for (one, many, versioned) in [("string", "strings", false), ("version", "versions", true)] {
-        check(at(attribute, &format!("/{one}")), versioned, format!("{path}.{one}"));
-        for (index, value) in list(attribute, &format!("/{many}")).iter().enumerate() {
-            check(value, versioned, format!("{path}.{many}[{index}]"));
-        }
-    }
-    for field in ["bools", "ints", "strings", "versions"] {
-        if attribute.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty) {
-            let empty = Value::Array(Vec::new());
-            report.invalid(format!("{path}.{field}"), empty, "must not be empty if specified");
         }
     }
     if given != 1 {
@@ -295,7 +284,7 @@ fn counter_set(set: &Value, field: &str, path: &str, report: &mut Report) {
 }
 
 /// Conditions that a device waits for before it is used; both sorts or none.
-fn conditions(device: &Value, path: &str, report: &mut Report) {
+pub(super) fn binding_conditions(device: &Value, path: &str, report: &mut Report) {
     let texts = |field: &str| -> Vec<&str> {
         list(device, field).iter().filter_map(Value::as_str).collect()
     };

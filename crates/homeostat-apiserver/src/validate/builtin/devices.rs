@@ -1,6 +1,8 @@
 //! Claims to devices, templates of them, and classes of devices.
 
-use homeostat_cel::{Source, Type, check};
+use std::sync::LazyLock;
+
+use homeostat_cel::{Decl, Source, Type, check, most_cost};
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
@@ -15,6 +17,8 @@ const LONGEST_PARAMETERS: usize = 10 * 1024;
 const LONGEST_DRIVER: usize = 63;
 const LONGEST_IDENTIFIER: usize = 32;
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
+/// What one expression can cost at most.
+const MOST_COST: u64 = 1_000_000;
 const ONE_OF_TWO: &str = "exactly one of `exactly` or `firstAvailable` is required";
 
 pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -252,33 +256,36 @@ pub(super) fn effect(effect: &str, path: &str, report: &mut Report) {
 }
 
 /// References to requests of the same claim.
-fn named_requests(holder: &Value, requests: &[Value], path: &str, report: &mut Report) {
+pub(super) fn named_requests(holder: &Value, requests: &[Value], path: &str, report: &mut Report) {
     let names = list(holder, "/requests");
     let path = format!("{path}.requests");
     if !few(names, MOST_REQUESTS, &path, report) {
         return;
     }
     for (index, given) in names.iter().enumerate() {
-        let (given, path) = (given.as_str().unwrap_or_default(), format!("{path}[{index}]"));
-        let parts: Vec<&str> = given.split('/').collect();
-        if parts.len() <= 2 {
-            parts.iter().for_each(|part| report.dns_label(&path, part));
-        }
-        let named = requests.iter().find(|request| text(request, "/name") == parts[0]);
-        let known = named.is_some_and(|request| match parts.as_slice() {
-            [_] => true,
-            [_, sub] => {
-                list(request, "/firstAvailable").iter().any(|one| text(one, "/name") == *sub)
-            }
-            _ => false,
-        });
-        if !known {
-            let why = "must be the name of a request in the claim or the name of a request and a \
-                       subrequest separated by '/'";
-            report.invalid(path, given, why);
-        }
+        let path = format!("{path}[{index}]");
+        named_request(given.as_str().unwrap_or_default(), requests, &path, report);
     }
     unique(names.iter().map(|name| name.as_str().unwrap_or_default()), &path, report);
+}
+
+/// A reference to a request of the same claim, or to an alternative in it.
+pub(super) fn named_request(given: &str, requests: &[Value], path: &str, report: &mut Report) {
+    let parts: Vec<&str> = given.split('/').collect();
+    if parts.len() <= 2 {
+        parts.iter().for_each(|part| label(part, path, report));
+    }
+    let named = requests.iter().find(|request| text(request, "/name") == parts[0]);
+    let known = named.is_some_and(|request| match parts.as_slice() {
+        [_] => true,
+        [_, sub] => list(request, "/firstAvailable").iter().any(|one| text(one, "/name") == *sub),
+        _ => false,
+    });
+    if !known {
+        let why = "must be the name of a request in the claim or the name of a request and a \
+                   subrequest separated by '/'";
+        report.invalid(path, given, why);
+    }
 }
 
 fn constraint(constraint: &Value, path: &str, report: &mut Report) {
@@ -300,19 +307,21 @@ fn constraint(constraint: &Value, path: &str, report: &mut Report) {
 }
 
 /// What a driver is told about its devices.
-fn configuration(configuration: &Value, path: &str, report: &mut Report) {
+pub(super) fn configuration(configuration: &Value, path: &str, report: &mut Report) {
     let path = format!("{path}.opaque");
     let Some(opaque) = configuration.get("opaque") else {
         report.required(path, "");
         return;
     };
     driver(text(opaque, "/driver"), &format!("{path}.driver"), report);
-    let path = format!("{path}.parameters");
-    match at(opaque, "/parameters") {
+    object(at(opaque, "/parameters"), LONGEST_PARAMETERS, &format!("{path}.parameters"), report);
+}
+
+/// An object of any form, which is not too large.
+pub(super) fn object(given: &Value, most: usize, path: &str, report: &mut Report) {
+    match given {
         Value::Null => report.required(path, ""),
-        given if given.to_string().len() > LONGEST_PARAMETERS => {
-            too_long(path, LONGEST_PARAMETERS, report);
-        }
+        given if given.to_string().len() > most => too_long(path, most, report),
         Value::Object(_) => {}
         _ => report.invalid(path, "<value omitted>", "must be a valid JSON object"),
     }
@@ -341,10 +350,18 @@ fn expression(given: &str, path: &str, report: &mut Report) {
         too_long(path, LONGEST_EXPRESSION, report);
         return;
     }
-    match Source::parse(given).and_then(|source| check(&source, &[("device", device())])) {
+    let compiled = Source::parse(given).and_then(|source| {
+        let checked = check(&source, &[("device", DEVICE.ty.clone())])?;
+        Ok((source, checked))
+    });
+    match compiled {
         Err(why) => report.invalid(path, given, format!("compilation failed: {why}")),
-        Ok(checked) if matches!(checked.ty, Type::Bool | Type::Dyn) => {}
-        Ok(checked) => {
+        Ok((source, checked)) if matches!(checked.ty, Type::Bool | Type::Dyn) => {
+            if most_cost(&source.root, &checked, &DEVICE) > MOST_COST {
+                report.forbidden(path, "too complex, exceeds cost limit");
+            }
+        }
+        Ok((_, checked)) => {
             let got = checked.ty.full_name();
             let why = format!("must evaluate to bool or the unknown type, not {got}");
             report.invalid(path, given, why);
@@ -353,16 +370,4 @@ fn expression(given: &str, path: &str, report: &mut Report) {
 }
 
 /// What expressions know of a device.
-fn device() -> Type {
-    let by_domain = |value| Type::map(Type::String, Type::map(Type::String, value));
-    let fields = [
-        ("driver", Type::String),
-        ("allowMultipleAllocations", Type::Bool),
-        ("attributes", by_domain(Type::Dyn)),
-        ("capacity", by_domain(Type::Opaque("kubernetes.Quantity"))),
-    ];
-    Type::Object(std::sync::Arc::new(homeostat_cel::Object {
-        name: "DRADevice".to_owned(),
-        fields: fields.map(|(name, ty)| (name.to_owned(), ty)).into(),
-    }))
-}
+static DEVICE: LazyLock<Decl> = LazyLock::new(homeostat_cel::device);

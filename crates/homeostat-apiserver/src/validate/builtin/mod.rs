@@ -8,7 +8,10 @@ mod address;
 mod admission;
 mod autoscaler;
 mod certificate;
+mod claim_status;
+mod conditions;
 mod config;
+mod device_capacity;
 mod device_slice;
 mod devices;
 mod endpoints;
@@ -21,6 +24,7 @@ mod job_selector;
 mod names;
 mod network_policy;
 mod networking;
+mod node_selector;
 mod pod;
 mod policies;
 mod profiles;
@@ -42,6 +46,7 @@ use serde_json::Value;
 
 use crate::field::FieldError;
 use crate::kinds::Kind;
+pub(crate) use claim_status::device as device_of;
 use report::Report;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -125,6 +130,9 @@ pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldE
     match (kind.resource().as_str(), part) {
         ("certificatesigningrequests.certificates.k8s.io", part) => {
             certificate::change(part, value, old, &mut report);
+        }
+        ("resourceclaims.resource.k8s.io", "status") => {
+            claim_status::change(value, old, &mut report);
         }
         ("pods", "resize") => resize::change(value, old, &mut report),
         ("pods", "ephemeralcontainers") => ephemeral::change(value, old, &mut report),
