@@ -348,7 +348,7 @@ impl Checker<'_> {
                 self.bindings.assign(&range, &Type::Dyn);
                 (Type::Dyn, Type::Dyn)
             }
-            ty if ty.is_dyn_or_error() => (Type::Dyn, Type::Dyn),
+            ty if ty.is_dyn_or_error() && *ty != Type::Any => (Type::Dyn, Type::Dyn),
             ty => {
                 let words = format!(
                     "expression of type '{ty}' cannot be range of a comprehension (must be list, \

@@ -15,7 +15,7 @@ const LONGEST_ATTRIBUTE: u64 = 64;
 pub fn device() -> Decl {
     let by_domain = |inner: Decl| Decl::map(LONGEST_DOMAIN, inner, MOST_PROPERTIES);
     let attributes =
-        Decl::map(LONGEST_NAME, Decl::plain(Type::Dyn, LONGEST_ATTRIBUTE), MOST_PROPERTIES);
+        Decl::map(LONGEST_NAME, Decl::plain(Type::Any, LONGEST_ATTRIBUTE), MOST_PROPERTIES);
     let quantity = Decl::plain(Type::Opaque("kubernetes.Quantity"), 0);
     let capacities = Decl::map(LONGEST_NAME, quantity, MOST_PROPERTIES);
     let fields = [
@@ -50,6 +50,14 @@ mod tests {
         let three = walk(&walk(&walk("a != ''")));
         assert!(most(&three) < 1_000_000, "{}", most(&three));
         assert!(most(&walk(&three)) > 1_000_000, "{}", most(&walk(&three)));
+    }
+
+    #[test]
+    fn a_domain_is_bound_to_a_name() {
+        let text = "cel.bind(dra, device.attributes['a.b'], dra.one && dra.two)";
+        assert!(Source::parse(text).and_then(|source| check(&source, &[])).is_err());
+        let source = Source::parse_binding(text).unwrap();
+        assert_eq!(check(&source, &[("device", device().ty)]).unwrap().ty, crate::Type::Bool);
     }
 
     #[test]

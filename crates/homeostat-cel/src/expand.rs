@@ -1,4 +1,5 @@
-//! Macros that the parser leaves as calls: comprehensions with two variables, `sortBy`, `optMap`.
+//! Macros that the parser leaves as calls: comprehensions with two variables, `sortBy`, `optMap`, and
+//! `cel.bind` where it is known.
 //!
 //! They become the trees that cel-go makes of them, so that types and costs come out the same.
 
@@ -28,10 +29,11 @@ pub(super) struct Expanded {
 }
 
 /// Expands every macro below `root`.
-pub(super) fn expand(mut root: IdedExpr) -> Expanded {
+pub(super) fn expand(mut root: IdedExpr, binds: bool) -> Expanded {
     let mut next = 0;
     visit(&mut root, &mut |node| next = next.max(node.id));
-    let mut expander = Expander { next, origin: 0, origins: BTreeMap::new(), mistakes: Vec::new() };
+    let (origins, mistakes) = (BTreeMap::new(), Vec::new());
+    let mut expander = Expander { binds, next, origin: 0, origins, mistakes };
     visit(&mut root, &mut |node| expander.node(node));
     Expanded { root, origins: expander.origins, mistakes: expander.mistakes }
 }
@@ -74,7 +76,14 @@ pub(super) fn visit(node: &mut IdedExpr, see: &mut impl FnMut(&mut IdedExpr)) {
     see(node);
 }
 
+/// Whether it is the name of the language, which has functions of its own.
+fn is_cel(target: Option<&IdedExpr>) -> bool {
+    target.is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == "cel"))
+}
+
 struct Expander {
+    /// Whether `cel.bind` is known.
+    binds: bool,
     next: u64,
     /// The call that is being expanded.
     origin: u64,
@@ -90,6 +99,7 @@ impl Expander {
             "all" | "exists" | "exists_one" | "existsOne" => count == 3,
             "transformList" | "transformMap" | "transformMapEntry" => matches!(count, 3 | 4),
             "sortBy" | "optMap" | "optFlatMap" => count == 2,
+            "bind" => self.binds && count == 3 && is_cel(call.target.as_deref()),
             _ => false,
         };
         if !is_macro || call.target.is_none() {
@@ -103,6 +113,7 @@ impl Expander {
         };
         let made = match func_name.as_str() {
             "sortBy" => self.sort_by(*target, args),
+            "bind" => self.bind_written(args),
             "optMap" | "optFlatMap" => self.of_optional(&func_name, *target, args),
             _ => self.two_variables(&func_name, *target, args),
         };
@@ -231,6 +242,13 @@ impl Expander {
             result: body,
         };
         self.make(Expr::Comprehension(Box::new(walk)))
+    }
+
+    fn bind_written(&mut self, mut args: Vec<IdedExpr>) -> Option<IdedExpr> {
+        let (body, value) = (args.pop()?, args.pop()?);
+        let words = "cel.bind() variable names must be simple identifiers";
+        let name = self.name_of(&args[0], words)?;
+        Some(self.bind(&name, value, body))
     }
 
     fn sort_by(&mut self, target: IdedExpr, mut args: Vec<IdedExpr>) -> Option<IdedExpr> {

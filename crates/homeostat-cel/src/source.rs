@@ -35,6 +35,18 @@ impl Source {
     /// # Errors
     /// Every mistake of syntax, in the form of cel-go.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::read(text, false)
+    }
+
+    /// The same, with `cel.bind`, which not everybody knows.
+    ///
+    /// # Errors
+    /// Every mistake of syntax, in the form of cel-go.
+    pub fn parse_binding(text: &str) -> Result<Self, String> {
+        Self::read(text, true)
+    }
+
+    fn read(text: &str, binds: bool) -> Result<Self, String> {
         let parse = |text: &str| Parser::new().enable_optional_syntax(true).parse(text);
         match parse(text) {
             Ok(mut root) => {
@@ -49,7 +61,7 @@ impl Source {
                     let before: String = text.chars().take(before.unwrap_or_default()).collect();
                     before.trim_end().ends_with(name)
                 });
-                let Expanded { root, origins, mistakes } = expand(root);
+                let Expanded { root, origins, mistakes } = expand(root, binds);
                 let source = Self { root, text: text.to_owned(), places, origins };
                 if mistakes.is_empty() {
                     return Ok(source);

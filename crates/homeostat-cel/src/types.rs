@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub enum Type {
     /// Anything; only known when the expression is evaluated.
     Dyn,
+    /// The same, but for walks: nobody walks over it.
+    Any,
     /// The type of what could not be checked; fits everywhere, so that one mistake is told once.
     Error,
     /// `null`.
@@ -91,7 +93,7 @@ impl Type {
 
     /// Whether it says nothing.
     pub(super) fn is_dyn_or_error(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        matches!(self, Self::Dyn | Self::Any | Self::Error)
     }
 
     /// Whether `null` may stand for it.
@@ -100,6 +102,7 @@ impl Type {
             self,
             Self::Null
                 | Self::Dyn
+                | Self::Any
                 | Self::Error
                 | Self::Duration
                 | Self::Timestamp
@@ -148,6 +151,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
             Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),

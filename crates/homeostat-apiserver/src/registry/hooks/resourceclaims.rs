@@ -16,6 +16,7 @@ const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
 pub(super) const HOOKS: Hooks = Hooks {
+    complete: |_, claim| show_conditions(claim),
     part: |_, part, live, claim| {
         if part == "status" {
             forget_returned(live, claim);
@@ -47,6 +48,14 @@ fn results(claim: &Value) -> &[Value] {
 
 fn statuses(claim: &Value) -> &[Value] {
     list(claim, "/status/devices")
+}
+
+/// The conditions of a device are never left out.
+fn show_conditions(claim: &mut Value) {
+    let devices = claim.pointer_mut("/status/devices").and_then(Value::as_array_mut);
+    for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
+        device.entry("conditions").or_insert(Value::Null);
+    }
 }
 
 /// Nobody speaks of devices that the claim had and has no more.

@@ -27,6 +27,13 @@ fn complete(writer: &Writer<'_>, slice: &mut Value) {
     for device in devices.into_iter().flatten().filter_map(Value::as_object_mut) {
         date(writer, device);
         device.shift_remove(FROM_NODE);
+        let capacities = device.get_mut("capacity").and_then(Value::as_object_mut);
+        for capacity in capacities.into_iter().flat_map(Map::values_mut) {
+            // What is asked for where nobody says it is never left out.
+            if let Some(policy) = capacity.get_mut("requestPolicy").and_then(Value::as_object_mut) {
+                policy.entry("default").or_insert(Value::Null);
+            }
+        }
         let attributes = device.get_mut("attributes").and_then(Value::as_object_mut);
         for attribute in attributes.into_iter().flat_map(Map::values_mut) {
             let Some(values) = attribute.as_object_mut() else { continue };

@@ -350,13 +350,13 @@ fn expression(given: &str, path: &str, report: &mut Report) {
         too_long(path, LONGEST_EXPRESSION, report);
         return;
     }
-    let compiled = Source::parse(given).and_then(|source| {
+    let compiled = Source::parse_binding(given).and_then(|source| {
         let checked = check(&source, &[("device", DEVICE.ty.clone())])?;
         Ok((source, checked))
     });
     match compiled {
         Err(why) => report.invalid(path, given, format!("compilation failed: {why}")),
-        Ok((source, checked)) if matches!(checked.ty, Type::Bool | Type::Dyn) => {
+        Ok((source, checked)) if matches!(checked.ty, Type::Bool | Type::Any) => {
             if most_cost(&source.root, &checked, &DEVICE) > MOST_COST {
                 report.forbidden(path, "too complex, exceeds cost limit");
             }
