@@ -1,11 +1,12 @@
 //! `cargo xtask generate`: the API server's tables, written from the published Kubernetes API.
 //!
 //! Reads the OpenAPI, discovery, protobuf and Go type files of the Kubernetes modules that the
-//! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows is
-//! printed by Kubernetes itself, for `crates/homeostat-cel/data`. The same input
-//! gives the same bytes, so `--check` can tell whether the committed data is up to date.
+//! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows (for
+//! `crates/homeostat-cel/data`) and what is said about columns is printed by Kubernetes itself. The
+//! same input gives the same bytes, so `--check` can tell whether the committed data is up to date.
 
 mod cel;
+mod columns;
 mod enums;
 mod go_tags;
 mod kinds;
@@ -17,7 +18,7 @@ mod schemas;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use flate2::read::GzDecoder;
@@ -97,9 +98,12 @@ impl Generate {
         outputs.extend(proto::descriptors(&modules, &versions)?);
         // Only for readers: what is refused, and how, is said by the rules of each kind.
         enums::add(&modules, &mut versions)?;
+        versions.extend(openapi::roots(&modules, &versions)?);
         openapi::as_served(&mut versions);
         outputs.extend(openapi::documents(&versions)?);
+        outputs.push(openapi::registered(&modules)?);
         outputs.push(rbac::policy(&modules)?);
+        outputs.push(columns::descriptions(&root)?);
         outputs.extend(cel::tables(&root)?);
         let mut drift = Vec::new();
         for (name, bytes) in &outputs {
@@ -124,6 +128,22 @@ impl Generate {
         }
         Ok(())
     }
+}
+
+/// What a program of the oracle's module prints.
+pub(crate) fn printed(root: &Path, program: &str, input: Stdio) -> anyhow::Result<Vec<u8>> {
+    let output = Command::new("go")
+        .args(["run", program])
+        .current_dir(root.join("oracle/kubernetes"))
+        .stdin(input)
+        .output()
+        .with_context(|| format!("go run {program}"))?;
+    ensure!(
+        output.status.success(),
+        "go run {program} failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.stdout)
 }
 
 /// Whether two files say the same. What a compressor makes of it differs from version to version.

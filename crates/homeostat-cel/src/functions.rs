@@ -91,9 +91,11 @@ pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Va
         ("int" | "uint" | "double" | "duration" | "timestamp", [Value::String(_)]) => {
             delegate(name, None, given).map_err(|_| unconverted(name))
         }
-        ("quantity", [Value::String(text)]) => {
-            let why = if has_suffix(text) { NO_SUFFIX } else { NO_QUANTITY };
-            delegate(name, None, given).map_err(|_| why.to_owned())
+        ("quantity" | "isQuantity", [Value::String(text)]) => {
+            let (number, suffix) = amount(text);
+            let why = if is_suffix(suffix) { NO_SUFFIX } else { NO_QUANTITY };
+            let written = if text.is_empty() { String::new() } else { number + suffix };
+            delegate(name, None, vec![Value::String(written.into())]).map_err(|_| why.to_owned())
         }
         ("slice", [Value::List(items), Value::Int(from), Value::Int(to)])
             if part(items, *from, *to).is_some() =>
@@ -109,13 +111,28 @@ pub(super) fn call(name: &str, member: bool, mut given: Vec<Value>) -> Result<Va
     }
 }
 
-/// Whether a number is followed by letters that a suffix could have.
-fn has_suffix(text: &str) -> bool {
-    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let letters = rest.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+/// The number at the beginning of an amount, without what may be left out, and what comes after it.
+/// No digits at all are a zero.
+fn amount(text: &str) -> (String, &str) {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let rest = unsigned.trim_start_matches(is_digit);
+    let whole = &unsigned[..unsigned.len() - rest.len()];
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let Some(below) = rest.strip_prefix('.') else { return (format!("{sign}{whole}"), rest) };
+    let rest = below.trim_start_matches(is_digit);
+    match &below[..below.len() - rest.len()] {
+        "" => (format!("{sign}{whole}"), rest),
+        fraction => (format!("{sign}{whole}.{fraction}"), rest),
+    }
+}
+
+/// Whether it consists of what a suffix could have, though it may be none.
+fn is_suffix(text: &str) -> bool {
+    let letters = text.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let digits = letters.strip_prefix(['+', '-']).unwrap_or(letters);
-    rest != text && digits.bytes().all(|byte| byte.is_ascii_digit())
+    !text.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The items between two places, if both are in the list.

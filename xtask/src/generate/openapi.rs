@@ -1,5 +1,6 @@
 //! The published OpenAPI v3 documents of the stable group-versions, as they are to be served.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -7,6 +8,9 @@ use serde_json::Value;
 
 use super::{Modules, Output, gzip};
 use crate::oracle::KUBERNETES;
+
+/// Documents that no group has.
+const ROOTS: &[&str] = &[".well-known/openid-configuration", "apis", "openid/v1/jwks", "version"];
 
 /// One stable group-version and its document.
 pub(crate) struct Version {
@@ -72,6 +76,35 @@ pub(crate) fn read(modules: &Modules) -> anyhow::Result<Vec<Version>> {
     Ok(versions)
 }
 
+/// The documents of what is no group-version: which groups and versions there are, and a few more.
+pub(crate) fn roots(modules: &Modules, versions: &[Version]) -> anyhow::Result<Vec<Version>> {
+    let folder = modules.dir("k8s.io/kubernetes")?.join("api/openapi-spec/v3");
+    let mut paths: BTreeSet<String> = ROOTS.iter().map(|&path| path.to_owned()).collect();
+    for version in versions {
+        paths.extend(version.path.rsplit_once('/').map(|(group, _)| group.to_owned()));
+    }
+    let read = |path: String| {
+        let file = format!("{}_openapi.json", path.replace('/', "__"));
+        Ok(Version { document: read_json(&folder.join(file))?, path })
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// `openapi/registered.txt`: the group-versions that know the types which every group has.
+pub(crate) fn registered(modules: &Modules) -> anyhow::Result<Output> {
+    let file = modules.dir("k8s.io/kubernetes")?.join("api/openapi-spec/swagger.json");
+    let options = "/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+    let document = read_json(&file)?;
+    let kinds = document.pointer(options).context("no options of deletions")?;
+    let kinds = kinds["x-kubernetes-group-version-kind"].as_array().context("without kinds")?;
+    let line = |kind: &Value| match (kind["group"].as_str(), kind["version"].as_str()) {
+        (Some(group), Some(version)) => format!("{group}/{version}\n"),
+        _ => String::new(),
+    };
+    let text: String = kinds.iter().map(line).collect();
+    Ok(("openapi/registered.txt".to_owned(), text.into_bytes()))
+}
+
 /// Makes of the published documents what kube-apiserver serves: with its version, and without the
 /// media types that it offers only where a feature gate is on.
 pub(crate) fn as_served(versions: &mut [Version]) {
@@ -99,7 +132,8 @@ pub(crate) fn documents(versions: &[Version]) -> anyhow::Result<Vec<Output>> {
         .iter()
         .map(|version| {
             let bytes = gzip(&serde_json::to_vec(&version.document)?)?;
-            Ok((format!("openapi/{}.json.gz", version.path.replace('/', "__")), bytes))
+            let name = version.path.trim_start_matches('.').replace('/', "__");
+            Ok((format!("openapi/{name}.json.gz"), bytes))
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 //!
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
+pub(crate) mod moment;
 mod order;
 mod tree;
 mod typed;

@@ -232,17 +232,14 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-fn string(node: &Node, text: &str) -> Result<(), String> {
+fn string(node: &Node, text: &mut String) -> Result<(), String> {
     use base64::Engine as _;
     match node.bounds.format.as_deref() {
-        Some("date-time") if text.parse::<jiff::Timestamp>().is_err() => {
-            let fraction = if node.name.ends_with(".MicroTime") { ".000000" } else { "" };
-            Err(format!(
-                "parsing time {text:?} as \"2006-01-02T15:04:05{fraction}Z07:00\": cannot parse \
-                 {text:?} as \"2006\""
-            ))
+        Some("date-time") => {
+            *text = super::moment::read(text, node.name.ends_with(".MicroTime"))?;
+            Ok(())
         }
-        Some("byte") => match base64::prelude::BASE64_STANDARD.decode(text) {
+        Some("byte") => match base64::prelude::BASE64_STANDARD.decode(text.as_bytes()) {
             Ok(_) => Ok(()),
             Err(base64::DecodeError::InvalidByte(at, _)) => {
                 Err(format!("illegal base64 data at input byte {at}"))
@@ -257,10 +254,10 @@ fn quantity(value: &mut Value) -> Result<(), String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => return Err(homeostat_quota::NotAQuantity.to_string()),
+        _ => return Err(homeostat_quota::NotAQuantity::Form.to_string()),
     };
     let amount: Quantity =
-        text.parse().map_err(|error: homeostat_quota::NotAQuantity| error.to_string())?;
+        text.trim().parse().map_err(|error: homeostat_quota::NotAQuantity| error.to_string())?;
     *value = Value::String(amount.to_string());
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The options of a log, as its query gives them: read and judged before anybody is asked.
 
-use jiff::Timestamp;
 use serde_json::json;
 
+use crate::decode::moment;
 use crate::field::{FieldError, Reason};
 use crate::status::Status;
 
@@ -23,7 +23,7 @@ pub(super) fn check(pod: &str, query: &str) -> Result<(), Status> {
     };
     at_least("tailLines", tail, 0, "must be greater than or equal to 0");
     at_least("limitBytes", limit, 1, "must be greater than 0");
-    if since_time.is_none() {
+    if !since_time {
         at_least("sinceSeconds", since_seconds, 1, "must be greater than 0");
     } else if since_seconds.is_some() {
         let why = "at most one of `sinceTime` or `sinceSeconds` may be specified";
@@ -48,11 +48,10 @@ fn number(given: Option<String>) -> Result<Option<i64>, Status> {
     })
 }
 
-fn time(given: Option<String>) -> Result<Option<Timestamp>, Status> {
-    let Some(text) = given.filter(|text| !text.is_empty()) else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| {
-        let form = "2006-01-02T15:04:05Z07:00";
-        let words = format!("parsing time {text:?} as {form:?}: cannot parse {text:?} as \"2006\"");
-        Status::bad_request(words)
-    })
+/// Whether there is a time, which older clients may leave empty.
+fn time(given: Option<String>) -> Result<bool, Status> {
+    let Some(text) = given.filter(|text| !text.is_empty() && text != "null") else {
+        return Ok(false);
+    };
+    moment::read(&text, false).map(|_| true).map_err(Status::bad_request)
 }

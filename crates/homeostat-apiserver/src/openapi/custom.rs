@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use super::Documents;
-use super::operations::add_paths;
+use super::operations::{Parameters, add_paths};
+use super::{Documents, registered, types};
 use crate::kinds::Kind;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -17,69 +17,31 @@ const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 #[must_use]
 pub fn custom_document(kinds: &[Arc<Kind>]) -> Value {
     let mut paths = Map::new();
-    let mut types = Map::new();
-    let Shared { meta, scale, prose } = shared();
+    let mut all = Map::new();
+    let Shared { meta, scale, prose, parameters } = shared();
     for kind in kinds.iter().filter(|kind| kind.custom.is_some()) {
-        let name = type_name(kind);
-        let list_name = format!("{name}List");
-        let reference = |name: &str| format!("#/components/schemas/{name}");
-        add_paths(&mut paths, kind, &reference(&name), &reference(&list_name), &reference(SCALE));
-        types.insert(name.clone(), item(kind, prose));
-        types.insert(list_name, list(kind, &name, prose));
+        let name = type_name(kind, &kind.kind);
+        let list_name = type_name(kind, &kind.list_kind);
+        add_paths(&mut paths, kind, (&name, &list_name), parameters);
+        all.insert(name.clone(), types::item(kind, prose));
+        all.insert(list_name, types::list(kind, &name, prose));
     }
-    types.extend(meta.clone());
+    all.extend(meta.clone());
     if kinds.iter().any(|kind| kind.subresource("scale").is_some()) {
-        types.extend(scale.clone());
+        all.extend(scale.clone());
     }
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
         "paths": paths,
-        "components": {"schemas": types},
+        "components": {"schemas": all},
     })
 }
 
 /// `info.programming-kubernetes.cnat.v1alpha1.At`: the group's words in reverse.
-fn type_name(kind: &Kind) -> String {
+fn type_name(kind: &Kind, name: &str) -> String {
     let group: Vec<&str> = kind.group.rsplit('.').collect();
-    format!("{}.{}.{}", group.join("."), kind.version, kind.kind)
-}
-
-fn item(kind: &Kind, prose: &Value) -> Value {
-    let written = kind.custom.as_ref().map(|custom| &custom.open_api);
-    let mut schema = written.filter(|schema| schema.is_object()).cloned().unwrap_or(json!({}));
-    schema["type"] = json!("object");
-    let said = schema["properties"]["metadata"].take();
-    for name in ["apiVersion", "kind", "metadata"] {
-        schema["properties"][name] = prose[name].clone();
-    }
-    if let Some(description) = said.get("description") {
-        schema["properties"]["metadata"]["description"] = description.clone();
-    }
-    schema["x-kubernetes-group-version-kind"] = gvk(kind, &kind.kind);
-    schema
-}
-
-fn list(kind: &Kind, item: &str, prose: &Value) -> Value {
-    json!({
-        "description": format!("{} is a list of {}", kind.list_kind, kind.kind),
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": prose["apiVersion"],
-            "kind": prose["kind"],
-            "metadata": {"allOf": [{"$ref": format!("#/components/schemas/{META}.ListMeta")}]},
-            "items": {
-                "type": "array",
-                "items": {"$ref": format!("#/components/schemas/{item}")},
-            },
-        },
-        "x-kubernetes-group-version-kind": gvk(kind, &kind.list_kind),
-    })
-}
-
-fn gvk(kind: &Kind, name: &str) -> Value {
-    json!([{"group": kind.group, "version": kind.version, "kind": name}])
+    format!("{}.{}.{name}", group.join("."), kind.version)
 }
 
 /// What documents of custom resources share with the published ones.
@@ -90,6 +52,8 @@ struct Shared {
     scale: Map<String, Value>,
     /// The schemas of `apiVersion`, `kind` and `metadata` as built-in kinds publish them.
     prose: Value,
+    /// What the operations of built-in kinds take.
+    parameters: Parameters,
 }
 
 /// Read once: the published documents are large, and these are a small part of them.
@@ -98,13 +62,39 @@ fn shared() -> &'static Shared {
     SHARED.get_or_init(|| {
         let small = parse("apis/scheduling.k8s.io/v1");
         let class = &small["components"]["schemas"]["io.k8s.api.scheduling.v1.PriorityClass"];
+        let spaced = parse("apis/apps/v1");
         let roots = ["ObjectMeta", "ListMeta", "DeleteOptions", "Patch", "Status"];
+        let mut meta = with_dependencies(&small, &roots.map(|name| format!("{META}.{name}")));
+        meta[&format!("{META}.DeleteOptions")]["x-kubernetes-group-version-kind"] =
+            registered::for_clients("DeleteOptions");
         Shared {
-            meta: with_dependencies(&small, &roots.map(|name| format!("{META}.{name}"))),
-            scale: with_dependencies(&parse("apis/apps/v1"), &[SCALE.to_owned()]),
+            meta,
+            scale: with_dependencies(&spaced, &[SCALE.to_owned()]),
             prose: class["properties"].clone(),
+            parameters: parameters(&small["paths"], &spaced["paths"]),
         }
     })
+}
+
+/// What each action takes: read off one kind that has them all, and one with namespaces.
+fn parameters(paths: &Value, spaced: &Value) -> Parameters {
+    let all = &paths["/apis/scheduling.k8s.io/v1/priorityclasses"];
+    let one = &paths["/apis/scheduling.k8s.io/v1/priorityclasses/{name}"];
+    let with_space = &spaced["/apis/apps/v1/namespaces/{namespace}/deployments"];
+    let of = |value: &Value| value["parameters"].as_array().cloned().unwrap_or_default();
+    let listed = of(&all["get"]);
+    let read = listed.iter().filter(|one| one["name"] == "resourceVersion").cloned().collect();
+    let actions = [
+        ("", of(with_space)),
+        ("get", read),
+        ("deletecollection", listed.clone()),
+        ("list", listed),
+        ("post", of(&all["post"])),
+        ("put", of(&one["put"])),
+        ("patch", of(&one["patch"])),
+        ("delete", of(&one["delete"])),
+    ];
+    actions.into_iter().map(|(name, parameters)| (name.to_owned(), parameters)).collect()
 }
 
 /// Types of a built-in document and whatever they refer to.

@@ -6,8 +6,9 @@
 
 mod custom;
 mod operations;
-mod protobuf;
-mod swagger;
+mod registered;
+mod types;
+mod v2;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 pub use custom::custom_document;
-use swagger::{Members, Swagger};
+use v2::{Members, Reads, Swagger};
 
 macro_rules! row {
     ($path:literal, $file:literal) => {
@@ -29,6 +30,31 @@ macro_rules! row {
 }
 
 const BUILTIN: &[(&str, &[u8])] = &[
+    row!(".well-known/openid-configuration", "well-known__openid-configuration.json.gz"),
+    row!("api", "api.json.gz"),
+    row!("apis", "apis.json.gz"),
+    row!("apis/admissionregistration.k8s.io", "apis__admissionregistration.k8s.io.json.gz"),
+    row!("apis/apiextensions.k8s.io", "apis__apiextensions.k8s.io.json.gz"),
+    row!("apis/apiregistration.k8s.io", "apis__apiregistration.k8s.io.json.gz"),
+    row!("apis/apps", "apis__apps.json.gz"),
+    row!("apis/authentication.k8s.io", "apis__authentication.k8s.io.json.gz"),
+    row!("apis/authorization.k8s.io", "apis__authorization.k8s.io.json.gz"),
+    row!("apis/autoscaling", "apis__autoscaling.json.gz"),
+    row!("apis/batch", "apis__batch.json.gz"),
+    row!("apis/certificates.k8s.io", "apis__certificates.k8s.io.json.gz"),
+    row!("apis/coordination.k8s.io", "apis__coordination.k8s.io.json.gz"),
+    row!("apis/discovery.k8s.io", "apis__discovery.k8s.io.json.gz"),
+    row!("apis/events.k8s.io", "apis__events.k8s.io.json.gz"),
+    row!("apis/flowcontrol.apiserver.k8s.io", "apis__flowcontrol.apiserver.k8s.io.json.gz"),
+    row!("apis/networking.k8s.io", "apis__networking.k8s.io.json.gz"),
+    row!("apis/node.k8s.io", "apis__node.k8s.io.json.gz"),
+    row!("apis/policy", "apis__policy.json.gz"),
+    row!("apis/rbac.authorization.k8s.io", "apis__rbac.authorization.k8s.io.json.gz"),
+    row!("apis/resource.k8s.io", "apis__resource.k8s.io.json.gz"),
+    row!("apis/scheduling.k8s.io", "apis__scheduling.k8s.io.json.gz"),
+    row!("apis/storage.k8s.io", "apis__storage.k8s.io.json.gz"),
+    row!("openid/v1/jwks", "openid__v1__jwks.json.gz"),
+    row!("version", "version.json.gz"),
     row!("api/v1", "api__v1.json.gz"),
     row!("apis/admissionregistration.k8s.io/v1", "apis__admissionregistration.k8s.io__v1.json.gz"),
     row!("apis/apiextensions.k8s.io/v1", "apis__apiextensions.k8s.io__v1.json.gz"),
@@ -129,15 +155,14 @@ impl Documents {
     /// `/openapi/v2`: all documents in one, as JSON.
     pub fn swagger(&self) -> &Document {
         self.swagger.get_or_init(|| {
-            Document::compress(swagger::text(&[Self::shared(), &self.custom()]).as_bytes())
+            Document::compress(v2::text(&[Self::shared(), &self.custom()]).as_bytes())
         })
     }
 
     /// The same as protobuf.
     pub fn swagger_message(&self) -> &Document {
-        self.swagger_message.get_or_init(|| {
-            Document::compress(&swagger::message(&[Self::shared(), &self.custom()]))
-        })
+        self.swagger_message
+            .get_or_init(|| Document::compress(&v2::message(&[Self::shared(), &self.custom()])))
     }
 
     /// What the built-in kinds give to the v2 document: the large part, which never changes.
@@ -145,7 +170,9 @@ impl Documents {
         static SHARED: OnceLock<Members> = OnceLock::new();
         SHARED.get_or_init(|| {
             let mut all = Swagger::default();
-            Self::builtin().by_path.values().for_each(|document| all.add(&document.parse()));
+            for document in Self::builtin().by_path.values() {
+                all.add(&document.parse(), Reads::Anything);
+            }
             all.members(None)
         })
     }
@@ -154,7 +181,7 @@ impl Documents {
         let mut custom = Swagger::default();
         for (path, document) in &self.by_path {
             if Self::builtin().document(path) != Some(document) {
-                custom.add(&document.parse());
+                custom.add(&document.parse(), Reads::JsonAndYaml);
             }
         }
         custom.members(Some(Self::shared()))

@@ -3,6 +3,7 @@
 //! Columns are rows of a table of data (heading, type, priority, how to make the cell). It never
 //! aligns or colours anything; that is the client's part.
 
+mod about;
 mod address;
 mod age;
 mod cells;
@@ -74,7 +75,8 @@ pub fn table(
                 columns.iter().map(|column| (column.cell)(&row)).collect()
             };
             let define = |column: &Column| {
-                definition(column.name, column.ty, column.format, "", column.priority)
+                let about = about::about(&kind.group, &kind.kind, column.name);
+                definition(column.name, column.ty, column.format, about, column.priority)
             };
             let headed = columns.iter().filter(|column| !column.name.is_empty());
             (headed.map(define).collect(), Box::new(make))
@@ -135,9 +137,9 @@ fn definition(name: &str, ty: &str, format: &str, description: &str, priority: i
 
 /// The name, then what the definition asks for; the age when it asks for nothing.
 fn custom_definitions(columns: &[crate::kinds::Column]) -> Vec<Value> {
-    let mut all = vec![definition("Name", "string", "name", "", 0)];
+    let mut all = vec![definition("Name", "string", "name", about::about("", "", "Name"), 0)];
     if columns.is_empty() {
-        all.push(definition("Age", "date", "", "", 0));
+        all.push(definition("Age", "date", "", about::about("", "", "Age"), 0));
     }
     for column in columns {
         let path =

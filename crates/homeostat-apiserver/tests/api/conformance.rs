@@ -152,10 +152,10 @@ async fn all_kinds_are_described_in_one_document_of_the_older_form_too() {
     assert!(document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"].is_object());
     let mut names = Vec::new();
     for part in text.split("\"$ref\":\"").skip(1) {
-        names.push(part.split('"').next().unwrap().strip_prefix("#/definitions/").unwrap());
+        names.push(part.split('"').next().unwrap().strip_prefix('#').unwrap());
     }
     assert!(names.len() > 1000);
     for name in names {
-        assert!(document["definitions"][name].is_object(), "{name}");
+        assert!(document.pointer(name).is_some_and(Value::is_object), "{name}");
     }
 }

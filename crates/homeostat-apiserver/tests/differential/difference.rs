@@ -35,6 +35,11 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
+    /// Leaves out the whole answers.
+    pub(crate) fn shorten(&mut self) {
+        self.whole = None;
+    }
+
     /// Whether kube-apiserver's side of it has these words.
     pub(crate) fn theirs_contains(&self, words: &str) -> bool {
         words.is_empty()

@@ -26,11 +26,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "an empty reason is written out, so that it is shown",
     ),
     known(
-        "",
-        "/description",
-        "tables carry no descriptions of their columns; kubectl does not show them",
-    ),
-    known(
         "read: lists and selectors / a token that is none",
         "/message",
         "the words of Go's JSON and YAML readers, of its formatted maps and of its internal structs",

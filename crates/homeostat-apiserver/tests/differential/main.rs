@@ -12,6 +12,7 @@ mod converter;
 #[path = "../dice/mod.rs"]
 mod dice;
 mod difference;
+mod documents;
 mod known;
 mod normal;
 mod random;
@@ -71,6 +72,7 @@ const AREAS: &[(&str, &str)] = &[
     ("confined", include_str!("areas/confined.http")),
     ("flow", include_str!("areas/flow.http")),
     ("columns", include_str!("areas/columns.http")),
+    ("keys", include_str!("areas/keys.http")),
     ("words", include_str!("areas/words.http")),
 ];
 

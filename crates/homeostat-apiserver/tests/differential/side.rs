@@ -160,7 +160,11 @@ impl Side {
             request = request.header("content-type", "application/json");
         }
         let request = request.body(Body::from(body.into_bytes())).unwrap();
-        let response = self.client.send(request).await.unwrap();
+        // A server that panics says nothing.
+        let response = match self.client.send(request).await {
+            Ok(response) => response,
+            Err(error) => return (0, HeaderMap::new(), error.to_string()),
+        };
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         (parts.status.as_u16(), parts.headers, String::from_utf8_lossy(&bytes).into_owned())

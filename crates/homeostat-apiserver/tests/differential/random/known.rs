@@ -32,7 +32,6 @@ const ANNOTATION: &str = "kube-apiserver keeps it elsewhere and shows it in whol
 
 /// The list; the shorter the better.
 const KNOWN: &[Known] = &[
-    known("", "/description", "", "tables carry no descriptions of their columns"),
     known("", "message", "is invalid: patch: Invalid value", WORDS),
     known("", "/details/causes/0/message", "managedFields", WORDS),
     known("strategic", "/details/causes/0/message", "map[", WORDS),

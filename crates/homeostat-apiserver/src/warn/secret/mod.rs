@@ -1,15 +1,15 @@
 //! Secrets that hold a certificate: whether its key belongs to it.
 
+mod key;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustls::crypto::ring::sign::any_supported_type;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
+use key::{Half, is_on_unknown_curve, public_half};
 use serde_json::Value;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::der_parser::ber::parse_ber_any;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
-use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::text;
 
@@ -24,9 +24,12 @@ pub(super) fn of_secret(secret: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// The blocks of a PEM document; what comes after a broken one is not read.
+/// The blocks of a PEM document; what comes after a broken one is not read, nor are headers.
 fn blocks(pem: &[u8]) -> Vec<Pem> {
-    Pem::iter_from_buffer(pem).map_while(Result::ok).collect()
+    let lines = pem.split_inclusive(|byte| *byte == b'\n');
+    let plain: Vec<u8> =
+        lines.filter(|line| !line.contains(&b':') && *line != b"\n").flatten().copied().collect();
+    Pem::iter_from_buffer(&plain).map_while(Result::ok).collect()
 }
 
 /// The names of the blocks that are not what was looked for.
@@ -45,9 +48,7 @@ fn problem(certificates: &[Pem], keys: &[Pem]) -> Option<String> {
         Ok((certificate, _)) if !is_sequence(certificate) => {
             Some("x509: malformed certificate".to_owned())
         }
-        Ok((certificate, key)) => {
-            mismatch(certificate, key).map(|problem| format!("tls: {problem}"))
-        }
+        Ok((certificate, key)) => mismatch(certificate, key),
         Err(problem) => Some(format!("tls: {problem}")),
     }
 }
@@ -86,45 +87,29 @@ fn pair<'a>(certificates: &'a [Pem], keys: &'a [Pem]) -> Result<(&'a [u8], &'a [
 }
 
 /// What cannot be read here for another reason than its form is not spoken of.
-fn mismatch(certificate: &[u8], key: &[u8]) -> Option<&'static str> {
+fn mismatch(certificate: &[u8], key: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    match public_half(key) {
-        Half::Malformed => Some("failed to parse private key"),
-        Half::Unknown => None,
-        Half::Known(own) => {
-            let (_, own) = SubjectPublicKeyInfo::from_der(&own).ok()?;
-            let certified = certificate.public_key();
-            if own.algorithm.algorithm != certified.algorithm.algorithm {
-                return Some("private key type does not match public key type");
-            }
-            let same = own.subject_public_key == certified.subject_public_key;
-            (!same).then_some("private key does not match public key")
-        }
+    let certified = certificate.public_key();
+    if is_on_unknown_curve(certified) {
+        return Some("x509: unsupported elliptic curve".to_owned());
     }
+    let problem = match public_half(key) {
+        Half::Malformed => "failed to parse private key",
+        Half::NotForSigning => "found unknown private key type in PKCS#8 wrapping",
+        Half::Unknown => return None,
+        Half::Known(algorithm, public) => {
+            if algorithm != certified.algorithm.algorithm.as_bytes() {
+                "private key type does not match public key type"
+            } else if public != certified.subject_public_key.data.as_ref() {
+                "private key does not match public key"
+            } else {
+                return None;
+            }
+        }
+    };
+    Some(format!("tls: {problem}"))
 }
 
 fn is_sequence(der: &[u8]) -> bool {
     parse_ber_any(der).is_ok_and(|(_, found)| found.header.is_constructed())
-}
-
-/// The public half of a private key.
-enum Half {
-    Malformed,
-    /// Of a sort or size that is not carried out here.
-    Unknown,
-    Known(Vec<u8>),
-}
-
-fn public_half(der: &[u8]) -> Half {
-    let forms: [PrivateKeyDer<'_>; 3] = [
-        PrivatePkcs1KeyDer::from(der).into(),
-        PrivatePkcs8KeyDer::from(der).into(),
-        PrivateSec1KeyDer::from(der).into(),
-    ];
-    let key = forms.iter().find_map(|form| any_supported_type(form).ok());
-    match key.and_then(|key| Some(key.public_key()?.as_ref().to_vec())) {
-        Some(public) => Half::Known(public),
-        None if is_sequence(der) => Half::Unknown,
-        None => Half::Malformed,
-    }
 }

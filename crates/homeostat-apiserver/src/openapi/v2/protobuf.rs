@@ -46,7 +46,7 @@ const PATH_ITEM: &[Row] = &[
     ("options", 6, Message(operation)),
     ("head", 7, Message(operation)),
     ("patch", 8, Message(operation)),
-    ("parameters", 9, Messages(parameter)),
+    ("parameters", 9, Messages(listed)),
 ];
 const OPERATION: &[Row] = &[
     ("tags", 1, Texts),
@@ -55,11 +55,12 @@ const OPERATION: &[Row] = &[
     ("operationId", 5, Text),
     ("produces", 6, Texts),
     ("consumes", 7, Texts),
-    ("parameters", 8, Messages(parameter)),
+    ("parameters", 8, Messages(listed)),
     ("responses", 9, Message(|value| named(value, 1, |one| nested(&[1], response(one))))),
     ("schemes", 10, Texts),
     ("deprecated", 11, Flag),
 ];
+const REFERENCE: &[Row] = &[("$ref", 1, Text)];
 const BODY: &[Row] = &[
     ("description", 1, Text),
     ("name", 2, Text),
@@ -122,14 +123,23 @@ const SCHEMA: &[Row] = &[
     ("allOf", 24, Messages(schema)),
     ("properties", 25, Message(|value| named(value, 1, schema))),
     ("readOnly", 27, Flag),
+    ("externalDocs", 29, Message(|value| message(value, ELSEWHERE, 3))),
     ("example", 30, Any),
 ];
 
-/// The whole document from its head and from entries of [`path`] and [`definition`].
-pub(super) fn document(head: &Value, paths: &[&[u8]], definitions: &[&[u8]]) -> Vec<u8> {
+const ELSEWHERE: &[Row] = &[("description", 1, Text), ("url", 2, Text)];
+
+/// The whole document from its head and from entries of [`path`], [`definition`] and [`shared`].
+pub(super) fn document(
+    head: &Value,
+    paths: &[u8],
+    definitions: &[u8],
+    parameters: &[u8],
+) -> Vec<u8> {
     let mut out = message(head, DOCUMENT, 16);
-    bytes(&mut out, 8, &paths.concat());
-    bytes(&mut out, 9, &definitions.concat());
+    bytes(&mut out, 8, paths);
+    bytes(&mut out, 9, definitions);
+    bytes(&mut out, 10, parameters);
     out
 }
 
@@ -141,6 +151,11 @@ pub(super) fn path(name: &str, item: &Value) -> Vec<u8> {
 /// An entry of `definitions`.
 pub(super) fn definition(name: &str, value: &Value) -> Vec<u8> {
     entry(1, name, &schema(value))
+}
+
+/// An entry of `parameters`.
+pub(super) fn shared(name: &str, value: &Value) -> Vec<u8> {
+    entry(1, name, &parameter(value))
 }
 
 fn schema(value: &Value) -> Vec<u8> {
@@ -159,11 +174,19 @@ fn security(value: &Value) -> Vec<u8> {
     nested(&[2], message(value, API_KEY, 5))
 }
 
+/// A parameter in a list of them, or a reference to one that is said once.
+fn listed(value: &Value) -> Vec<u8> {
+    if value.get("$ref").is_some() {
+        return nested(&[2], fields(value, REFERENCE));
+    }
+    nested(&[1], parameter(value))
+}
+
 fn parameter(value: &Value) -> Vec<u8> {
     match value["in"].as_str() {
-        Some("body") => nested(&[1, 1], message(value, BODY, 6)),
-        Some("path") => nested(&[1, 2, 4], message(value, PATH, 22)),
-        _ => nested(&[1, 2, 3], message(value, QUERY, 23)),
+        Some("body") => nested(&[1], message(value, BODY, 6)),
+        Some("path") => nested(&[2, 4], message(value, PATH, 22)),
+        _ => nested(&[2, 3], message(value, QUERY, 23)),
     }
 }
 
@@ -208,13 +231,16 @@ fn fields(value: &Value, rows: &[Row]) -> Vec<u8> {
                 prost::encoding::bool::encode(*number, &true, &mut out);
             }
             Flag => {}
+            // Zeros are left out, as everywhere in this format.
             Whole => {
-                let whole = value.as_i64().unwrap_or_default();
-                prost::encoding::int64::encode(*number, &whole, &mut out);
+                if let Some(whole) = value.as_i64().filter(|whole| *whole != 0) {
+                    prost::encoding::int64::encode(*number, &whole, &mut out);
+                }
             }
             Float => {
-                let float = value.as_f64().unwrap_or_default();
-                prost::encoding::double::encode(*number, &float, &mut out);
+                if let Some(float) = value.as_f64().filter(|float| *float != 0.0) {
+                    prost::encoding::double::encode(*number, &float, &mut out);
+                }
             }
             Any => bytes(&mut out, *number, &any(value)),
             Anys => items.for_each(|item| bytes(&mut out, *number, &any(item))),
