@@ -48,6 +48,13 @@ pub(crate) enum Failure {
     #[diagnostic(help("choose from: {known}"))]
     UnknownOperator { name: String, known: String },
 
+    #[error("--with has an empty place where a name should be")]
+    #[diagnostic(help(
+        "write one comma between two names and none at the ends, as in --with at,webapp, or leave --with out; \
+         choose from: {known}"
+    ))]
+    NamelessOperator { known: String },
+
     #[error("the home folder is unknown: neither XDG_CONFIG_HOME nor HOME is set")]
     #[diagnostic(help("name a file with --kubeconfig FILE"))]
     NoHome,

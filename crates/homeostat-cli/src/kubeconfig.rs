@@ -1,5 +1,6 @@
 //! The kubeconfig file: written for its owner only, locked while its cluster runs, removed at the
-//! end. Never takes the file of a running cluster, nor one that somebody else wrote.
+//! end, with the folders that were made for it. Never takes the file of a running cluster, nor one
+//! that somebody else wrote, nor a folder that was there or holds anything.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -16,6 +17,8 @@ pub(crate) struct Kubeconfig {
     text: String,
     /// Tells others that the cluster it names is running; the system lets go however we end.
     _lock: File,
+    /// Go after the file.
+    _folders: Folders,
 }
 
 impl Kubeconfig {
@@ -86,10 +89,22 @@ fn found(path: &Path, text: &str) -> Found {
 }
 
 fn put(path: &Path, text: &str) -> Result<Kubeconfig, Failure> {
+    let attempt = || -> io::Result<_> {
+        let folders = Folders::above(path)?;
+        Ok((folders, put_in_place(path, text)?))
+    };
+    let put = match attempt() {
+        // Another cluster has just ended, and its folder went with it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => attempt(),
+        put => put,
+    };
     let failure = |source| Failure::Kubeconfig { path: path.to_owned(), source };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(failure)?;
-    }
+    let (folders, lock) = put.map_err(failure)?;
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(Kubeconfig { path, text: text.to_owned(), _lock: lock, _folders: folders })
+}
+
+fn put_in_place(path: &Path, text: &str) -> io::Result<File> {
     // A token must never be readable by others, not even for a moment: beside, then in place.
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
@@ -98,12 +113,43 @@ fn put(path: &Path, text: &str) -> Result<Kubeconfig, Failure> {
         fs::rename(&beside, path)?;
         Ok(lock)
     });
-    let lock = written.map_err(|source| {
+    written.inspect_err(|_| {
         let _ = fs::remove_file(&beside);
-        failure(source)
-    })?;
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    Ok(Kubeconfig { path, text: text.to_owned(), _lock: lock })
+    })
+}
+
+/// The folders that were made for a file, the outermost first; dropping them removes those that are
+/// empty.
+#[derive(Debug, Default)]
+struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Makes those that the file needs and that are not there.
+    fn above(path: &Path) -> io::Result<Self> {
+        // Wherever it is relative to, it is so now.
+        let path = std::path::absolute(path)?;
+        let mut made = Self::default();
+        let folders = path.ancestors().skip(1);
+        let missing: Vec<&Path> = folders.take_while(|folder| !folder.is_dir()).collect();
+        for folder in missing.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Ok(()) => made.0.push(folder.to_owned()),
+                // Somebody else has made it meanwhile, and keeps it.
+                Err(_) if folder.is_dir() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // One that is not empty stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 /// A new file that only its owner can read.
@@ -129,6 +175,30 @@ mod tests {
         fs::create_dir(&taken).unwrap();
         assert!(matches!(Kubeconfig::write(&taken, FIRST), Err(Failure::Kubeconfig { .. })));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_that_were_made_for_the_file_go_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().join("there");
+        fs::create_dir(&there).unwrap();
+        let file = Kubeconfig::write(&there.join("new/sub/kubeconfig"), FIRST).unwrap();
+        assert!(there.join("new/sub/kubeconfig").is_file());
+        drop(file);
+        assert_eq!(fs::read_dir(&there).unwrap().count(), 0);
+
+        let file = Kubeconfig::write(&there.join("new/sub/kubeconfig"), FIRST).unwrap();
+        fs::write(there.join("new/notes"), "somebody's own").unwrap();
+        drop(file);
+        assert!(there.join("new/notes").is_file() && !there.join("new/sub").exists());
+    }
+
+    #[test]
+    fn folders_go_too_when_the_file_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let unwritable = folder.path().join("new").join("x".repeat(300));
+        assert!(matches!(Kubeconfig::write(&unwritable, FIRST), Err(Failure::Kubeconfig { .. })));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

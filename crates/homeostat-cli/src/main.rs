@@ -7,6 +7,7 @@
 mod demo;
 mod failure;
 mod kubeconfig;
+mod log;
 mod operators;
 mod parts;
 mod range;

@@ -45,11 +45,12 @@ pub(crate) const ALL: [Operator; 4] = [
 
 /// The operators of those names, each once, in the order of the table.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<Operator>, Failure> {
-    for name in names {
-        if !ALL.iter().any(|operator| operator.name == name) {
-            let known: Vec<&str> = ALL.iter().map(|operator| operator.name).collect();
-            return Err(Failure::UnknownOperator { name: name.clone(), known: known.join(", ") });
-        }
+    if let Some(name) = names.iter().find(|name| !ALL.iter().any(|one| one.name == **name)) {
+        let known = ALL.map(|operator| operator.name).join(", ");
+        return Err(match name.as_str() {
+            "" => Failure::NamelessOperator { known },
+            _ => Failure::UnknownOperator { name: name.clone(), known },
+        });
     }
     Ok(ALL.into_iter().filter(|operator| names.iter().any(|name| name == operator.name)).collect())
 }

@@ -16,6 +16,7 @@ use tracing_subscriber::EnvFilter;
 use crate::demo;
 use crate::failure::Failure;
 use crate::kubeconfig::Kubeconfig;
+use crate::log::Log;
 use crate::operators::{self, Operator};
 use crate::parts::Parts;
 use crate::range::ServiceRange;
@@ -52,23 +53,22 @@ pub(crate) struct Up {
 impl Up {
     /// Runs until interrupted.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        // Lines of a log would tear the picture of the demo apart.
+        // Not every line of a log is worth being told after the demo's picture.
         let level = if self.demo { "error" } else { "warn" };
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log).init();
         let chosen = operators::chosen(&self.names())?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.map_err(|error| Failure::Start(error.into()))?.block_on(self.serve(chosen))
+        runtime.map_err(|error| Failure::Start(error.into()))?.block_on(self.serve(chosen))?;
+        // Nothing of it is left, neither a process nor the kubeconfig.
+        say(format_args!("stopped"));
+        Ok(())
     }
 
     fn names(&self) -> Vec<String> {
         match &self.with {
-            Some(names) => names
-                .iter()
-                .map(|name| name.trim().to_owned())
-                .filter(|name| !name.is_empty())
-                .collect(),
+            Some(names) => names.iter().map(|name| name.trim().to_owned()).collect(),
             None if self.demo => {
                 operators::ALL.iter().map(|operator| operator.name.to_owned()).collect()
             }
@@ -130,7 +130,8 @@ impl Up {
                     demo::apply(&parts.client, &env, &chosen)
                         .await
                         .map_err(|error| Failure::Start(error.into()))?;
-                    demo::watch(parts.client.clone(), env.clone(), chosen.clone()).await;
+                    let path = kubeconfig.path();
+                    demo::watch(parts.client.clone(), env.clone(), chosen.clone(), path).await;
                 }
                 std::future::pending().await
             };

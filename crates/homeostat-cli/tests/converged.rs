@@ -105,6 +105,16 @@ fn events_tell_a_new_wish_from_somebody_elses_edit() {
 }
 
 #[test]
+fn a_volume_made_for_a_database_is_its_own_and_not_announced_as_adopted() {
+    on_world_with(operators, async |world| {
+        converged(world).await;
+        let claim = world.get::<PersistentVolumeClaim>("data-shop-0").await.unwrap();
+        assert_eq!(claim.owner_references()[0].kind, "Database");
+        assert_eq!(notes(world, "shop", "Adopted").await, Vec::<String>::new());
+    });
+}
+
+#[test]
 fn deleted_children_come_back_with_their_labels_and_owner() {
     on_world_with(operators, async |world| {
         converged(world).await;

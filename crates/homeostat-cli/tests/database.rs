@@ -93,6 +93,27 @@ fn a_database_answers_on_its_uri_and_keeps_its_rows_when_its_pod_is_deleted() {
 }
 
 #[test]
+fn nobody_of_ours_is_turned_away_by_a_database_that_begins() {
+    let (up, _, _) = with_logical("Delete");
+    let log = || up.kubectl(&["logs", "shop-0"]);
+    assert!(!log().contains("FATAL"), "{}", log());
+    up.kubectl(&["delete", "secret", "orders-credentials"]);
+    eventually("the role has another password", || {
+        up.kubectl(&["events", "--for", "ldb/orders"]).contains("Corrected").then_some(())
+    });
+    assert!(!log().contains("FATAL"), "{}", log());
+
+    let before = up.value("pod/shop-0", ".metadata.uid");
+    up.kubectl(&["delete", "pod", "shop-0"]);
+    eventually("another pod takes over", || {
+        (up.try_value("pod/shop-0", ".metadata.uid")? != before).then_some(())
+    });
+    up.kubectl(&["wait", "pod/shop-0", "--for=condition=Ready", "--timeout=120s"]);
+    assert!(log().contains("ready to accept connections"), "{}", log());
+    assert!(!log().contains("FATAL"), "{}", log());
+}
+
+#[test]
 fn a_role_can_log_in_and_is_made_again_when_somebody_drops_it() {
     let (up, administrator, role) = with_logical("Delete");
     assert_eq!(

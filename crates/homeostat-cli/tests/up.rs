@@ -48,6 +48,18 @@ fn an_unknown_operator_is_refused_with_the_known_ones() {
 }
 
 #[test]
+fn an_operator_without_a_name_is_refused_with_what_to_write() {
+    for list in ["", "at,", ",at", "at,,webapp", "at, ,webapp"] {
+        let words = refused(&["--with", list]);
+        assert!(
+            words.contains("empty place") && words.contains("--with at,webapp"),
+            "{list:?}: {words}"
+        );
+        assert!(words.contains("at, webapp, database, logical-database"), "{list:?}: {words}");
+    }
+}
+
+#[test]
 fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let up = Up::start(&[]);
@@ -56,6 +68,12 @@ fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
         assert_eq!(up.end(signal), Some(0));
         assert!(!file.exists());
     }
+}
+
+#[test]
+fn the_end_is_said_once_everything_has_stopped() {
+    let (code, said) = Up::start(&[]).end_hearing(Signal::SIGTERM);
+    assert_eq!((code, said.as_str()), (Some(0), "stopped\n"));
 }
 
 #[test]

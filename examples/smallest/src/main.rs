@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Manager, Outcome, Result};
+use homeostat::{Change, Context, Controller, Manager, Outcome, Result};
 
 /// One pass of the loop for one Namespace.
 pub(crate) async fn reconcile(space: Arc<Namespace>, ctx: Context<Namespace>) -> Result<Outcome> {
@@ -15,11 +15,17 @@ pub(crate) async fn reconcile(space: Arc<Namespace>, ctx: Context<Namespace>) ->
     welcome.metadata.name = Some("welcome".to_owned());
     welcome.metadata.namespace = Some(space.name_any());
     welcome.data = Some([("to".to_owned(), space.name_any())].into());
-    ctx.apply(welcome).await?; // owned by the Namespace, and left alone when nothing would change
+    let welcome = ctx.apply(welcome).await?; // owned by the Namespace; no write when it is so already
+    if welcome.change != Change::Unchanged {
+        tracing::info!("{} the ConfigMap welcome in {}", welcome.change, space.name_any());
+    }
     Ok(Outcome::Done) // the ConfigMap's events wake us
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    tracing_subscriber::fmt().init();
+    tracing::info!("every Namespace gets a ConfigMap: `kubectl get configmap welcome` shows one,");
+    tracing::info!("`kubectl delete configmap welcome` has it made anew");
     Manager::from_env().await?.with(Controller::new(reconcile).owns::<ConfigMap>()).run().await
 }

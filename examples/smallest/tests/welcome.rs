@@ -6,6 +6,9 @@
 #[path = "../src/main.rs"]
 mod smallest;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use homeostat::Controller;
 use homeostat_testing::on_cluster;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -30,4 +33,20 @@ fn a_namespace_is_welcomed_and_the_welcome_is_put_back() {
         assert!(cluster.get::<ConfigMap>("welcome").await.is_some());
         running.stop().await.unwrap();
     });
+}
+
+#[test]
+fn the_program_says_at_once_what_it_does_and_how_to_see_it() {
+    // Also before there is a cluster to be seen.
+    let mut program = Command::new(env!("CARGO_BIN_EXE_smallest"))
+        .env("KUBECONFIG", "/nowhere")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(first.contains("ConfigMap") && first.contains("kubectl get"), "{first}");
 }

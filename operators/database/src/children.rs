@@ -28,12 +28,14 @@ const MOUNT: &str = "/var/lib/postgresql/data";
 const CREDENTIALS_MARK: &str = "homeostat.dev/credentials";
 
 /// The image sets the password only when it makes the data directory. A server that finds one there
-/// is told the password of the Secret through its own socket, as soon as it answers, so that the
-/// `uri` works also after the Secret was lost or changed. It gives up after a minute: a server that
-/// lets nobody in that way keeps the password it has.
+/// is told the password of the Secret through its own socket, as soon as it is ready, so that the
+/// `uri` works also after the Secret was lost or changed. Not before: it writes
+/// everybody whom it turns away into its log. The file of its pid says when. It gives up after a minute: a server
+/// that lets nobody in that way keeps the password it has.
 const TELL_PASSWORD: &str = r#"
 command -v psql >/dev/null || exit 0
 for try in $(seq 120); do
+  grep -qs '^ready' "$PGDATA/postmaster.pid" &&
   psql -qX -v ON_ERROR_STOP=1 -h /var/run/postgresql -U "$POSTGRES_USER" -d postgres <<'END' 2>/dev/null && exit 0
 \set role `printenv POSTGRES_USER`
 \set password `printenv POSTGRES_PASSWORD`

@@ -49,7 +49,7 @@ async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Re
     let (spec, refused) = made.settle(database.spec.clone());
     let database = Database { spec, ..database.clone() };
     for claim in &claims {
-        ctx.apply(children::owned_claim(&database, claim.name_any())).await?;
+        ctx.apply_made_for_us(children::owned_claim(&database, claim.name_any())).await?;
     }
 
     let service = ctx.apply(children::service(&database)).await?;

@@ -19,6 +19,18 @@ pub(crate) enum Done {
     Adopted,
 }
 
+/// What is known of the role's login before the server is asked. The server writes every login that
+/// it refuses into its log, as if somebody tried a door: nobody tries without reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// It worked at the last look.
+    Worked,
+    /// It may work, if the role is there.
+    Unknown,
+    /// It cannot work: the server has never heard of the password.
+    New,
+}
+
 fn stranger(what: &'static str, name: &str) -> ServerError {
     ServerError::Stranger { what, name: name.to_owned() }
 }
@@ -46,17 +58,33 @@ pub(crate) async fn ensure(
     marks: &Marks,
     administrator: &Credentials,
     role: &Credentials,
+    login: Login,
 ) -> Result<Done, ServerError> {
-    // The whole promise in one question: can the role log in to its database, and are both ours?
-    match Server::connect(env, role).await {
-        Ok(connection) if is_in_place(marks, &connection, role).await? => return Ok(Done::Nothing),
-        Ok(_) => {}
-        Err(error) if error.asks_for_repair() => {}
-        Err(error) => return Err(error),
+    if login == Login::Worked && keeps_its_promise(env, marks, role).await? {
+        return Ok(Done::Nothing);
     }
     let server = Server::connect(env, administrator).await?;
+    if login == Login::Unknown
+        && is_in_place(marks, &server, role).await?
+        && keeps_its_promise(env, marks, role).await?
+    {
+        return Ok(Done::Nothing);
+    }
     let done = make_role(marks, &server, role).await?;
     Ok(make_database(marks, &server, role).await?.max(done))
+}
+
+/// The whole promise in one question: can the role log in to its database, and are both ours?
+async fn keeps_its_promise(
+    env: &Env,
+    marks: &Marks,
+    role: &Credentials,
+) -> Result<bool, ServerError> {
+    match Server::connect(env, role).await {
+        Ok(connection) => is_in_place(marks, &connection, role).await,
+        Err(error) if error.asks_for_repair() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 async fn is_in_place(

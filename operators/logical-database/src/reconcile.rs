@@ -9,7 +9,7 @@ use homeostat::{Change, Context, Error, Outcome, Result, condition};
 use operator_credentials::Credentials;
 
 use crate::mark::Marks;
-use crate::provision::{self, Done};
+use crate::provision::{self, Done, Login};
 use crate::server::{Server, ServerError};
 use crate::{DeletionPolicy, FINALIZER, LogicalDatabase, LogicalDatabaseStatus, children};
 
@@ -91,17 +91,24 @@ async fn keep(
     let administrator = Credentials::from_secret(server_secret).map_err(ServerError::from)?;
     let external_id = format!("{}/{}", administrator.endpoint(), object.spec.database_name);
     let marks = Marks::of(object);
-    if recorded(object) != Some(external_id.as_str()) {
+    let is_known = recorded(object) == Some(external_id.as_str());
+    if !is_known {
         // The intent comes first: after a crash, what is found under this name is ours to finish.
         let server = Server::connect(ctx.env(), &administrator).await?;
         provision::refuse_strangers(&object.spec, &marks, &server).await?;
         let intent = (Some(external_id.clone()), "making role and database");
         ctx.status(status(object, intent.0, false, "Creating", intent.1)).await?;
     }
-    let role = credentials(object, ctx, &administrator).await?;
-    match provision::ensure(ctx.env(), &marks, &administrator, &role).await? {
+    let was_ready = object.status.as_ref().is_some_and(|status| status.ready);
+    let (role, is_new) = credentials(object, ctx, &administrator).await?;
+    let login = match (is_new, is_known && was_ready) {
+        (true, _) => Login::New,
+        (false, true) => Login::Worked,
+        (false, false) => Login::Unknown,
+    };
+    match provision::ensure(ctx.env(), &marks, &administrator, &role, login).await? {
         Done::Nothing => {}
-        Done::Repaired if object.status.as_ref().is_some_and(|status| status.ready) => {
+        Done::Repaired if was_ready => {
             let note = format!("role and database are in place again at {external_id}");
             ctx.event(EventType::Normal, "Corrected", note);
         }
@@ -127,13 +134,15 @@ fn recorded(object: &LogicalDatabase) -> Option<&str> {
 }
 
 /// The role's address and password: the password that is there, or a new one, kept in the Secret.
+/// And whether it is new.
 async fn credentials(
     object: &LogicalDatabase,
     ctx: &Context<LogicalDatabase>,
     administrator: &Credentials,
-) -> Result<Credentials> {
+) -> Result<(Credentials, bool)> {
     let present = ctx.get::<Secret>(&children::secret_name(object)).await?;
     let password = present.as_deref().and_then(operator_credentials::password_in);
+    let is_new = password.is_none();
     let role = Credentials {
         username: object.spec.owner.clone(),
         password: password.unwrap_or_else(|| operator_credentials::new_password(ctx.env())),
@@ -142,7 +151,7 @@ async fn credentials(
     };
     let applied = ctx.apply(children::secret(object, &role)).await?;
     ctx.announce(&applied);
-    Ok(role)
+    Ok((role, is_new))
 }
 
 /// Leaves the server as the deletion policy says.

@@ -1,6 +1,10 @@
 //! `--demo`: one object for each operator, and a view of how they converge.
 
+mod calls;
+mod health;
+mod picture;
 mod samples;
+mod screen;
 mod tree;
 mod view;
 

@@ -11,6 +11,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -37,6 +38,8 @@ pub(crate) struct Up {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) kubectl: PathBuf,
     folder: TempDir,
+    /// What it says after it is ready.
+    said: Option<JoinHandle<String>>,
 }
 
 impl Up {
@@ -85,8 +88,12 @@ impl Up {
         });
         let kubeconfig = PathBuf::from(path);
         // What else it prints must not block it.
-        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-        Self { child, kubeconfig, kubectl: kubectls().remove(0), folder }
+        let said = std::thread::spawn(move || {
+            let mut said = String::new();
+            let _ = output.read_to_string(&mut said);
+            said
+        });
+        Self { child, kubeconfig, kubectl: kubectls().remove(0), folder, said: Some(said) }
     }
 
     /// The same cluster, driven by another kubectl.
@@ -195,9 +202,15 @@ impl Up {
     }
 
     /// Sends a signal and waits for the end; the exit code.
-    pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn end(self, signal: Signal) -> Option<i32> {
+        self.end_hearing(signal).0
+    }
+
+    /// The same, and what it said between being ready and its end.
+    pub(crate) fn end_hearing(mut self, signal: Signal) -> (Option<i32>, String) {
         kill(self.pid(), signal).unwrap();
-        self.child.wait().unwrap().code()
+        let code = self.child.wait().unwrap().code();
+        (code, self.said.take().unwrap().join().unwrap())
     }
 }
 

@@ -13,6 +13,7 @@ use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
 use super::barrier::Part;
+use super::claim::Origin;
 use super::memory::LastApply;
 use super::write::nameless;
 use super::{Applied, Change, Context, claim, owner, request};
@@ -35,7 +36,22 @@ impl<K: AnyObject> Context<K> {
     /// [`crate::Error::NotOurs`] when somebody else controls it: it is left alone and followed, so
     /// the reconcile runs again when it goes or its controller gives it up.
     /// [`crate::Error::InvalidOwner`], or what the API says.
-    pub async fn apply<T: AnyObject>(&self, mut desired: T) -> Result<Applied<T>> {
+    pub async fn apply<T: AnyObject>(&self, desired: T) -> Result<Applied<T>> {
+        self.apply_as(desired, Origin::Ours).await
+    }
+
+    /// [`Self::apply`] of a child that others make for the primary, without naming it as the owner:
+    /// the claims that a StatefulSet's controller makes from the template of ours. Nobody controls
+    /// one of those at first, yet it was never a stranger's: it becomes the primary's child without
+    /// an event `Adopted`, unless it is older than the primary.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub async fn apply_made_for_us<T: AnyObject>(&self, desired: T) -> Result<Applied<T>> {
+        self.apply_as(desired, Origin::MadeForUs).await
+    }
+
+    async fn apply_as<T: AnyObject>(&self, mut desired: T, origin: Origin) -> Result<Applied<T>> {
         let (kind, primary) = (self.kind_of(&desired)?, self.primary());
         if desired.meta().name.is_none() {
             return Err(nameless(&kind));
@@ -77,7 +93,9 @@ impl<K: AnyObject> Context<K> {
         } else {
             Change::Changed
         };
-        if found.as_ref().is_some_and(|child| claim::is_orphan(child.object.meta())) {
+        let was_a_strangers =
+            |child: &Child<T>| claim::was_a_strangers(child.object.meta(), origin, primary.meta());
+        if found.as_ref().is_some_and(was_a_strangers) {
             self.tell_adoption(&kind, &key);
         }
         let before = found.as_ref().map(|child| &*child.body);

@@ -38,14 +38,50 @@ impl<K: AnyObject> Context<K> {
         }
     }
 
-    /// Says that an apply has made a child ours that nobody controlled.
+    /// Says that an apply has made a stranger's object, which nobody controlled, our child.
     pub(super) fn tell_adoption(&self, kind: &Kind, key: &Key) {
         let note = format!("took over {} {}, which nobody controlled", kind.kind(), key.name);
         self.event(EventType::Normal, "Adopted", note);
     }
 }
 
-/// Whether nobody controls the object.
-pub(super) fn is_orphan(found: &ObjectMeta) -> bool {
-    !found.owner_references.iter().flatten().any(|reference| reference.controller == Some(true))
+/// Who makes a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// We do, and name its owner.
+    Ours,
+    /// Somebody whom we have told to, and who does not name its owner.
+    MadeForUs,
+}
+
+/// Whether an apply takes the child over from nobody: no one controls it, and it was not made for
+/// the primary. Nothing is made for a primary before that is there.
+pub(super) fn was_a_strangers(found: &ObjectMeta, origin: Origin, primary: &ObjectMeta) -> bool {
+    let references = found.owner_references.iter().flatten();
+    let is_orphan = !references.into_iter().any(|reference| reference.controller == Some(true));
+    let is_older = found.creation_timestamp < primary.creation_timestamp;
+    is_orphan && (origin == Origin::Ours || is_older)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_there_before_or_came_unasked_was_a_strangers() {
+        let born = |at: &str| {
+            let time = at.parse().unwrap();
+            ObjectMeta { creation_timestamp: Some(Time(time)), ..ObjectMeta::default() }
+        };
+        let primary = born("2026-01-01T00:00:01Z");
+        let (before, since) = (born("2026-01-01T00:00:00Z"), born("2026-01-01T00:00:01Z"));
+        assert!(was_a_strangers(&since, Origin::Ours, &primary));
+        assert!(was_a_strangers(&before, Origin::MadeForUs, &primary));
+        assert!(!was_a_strangers(&since, Origin::MadeForUs, &primary));
+        let reference = OwnerReference { controller: Some(true), ..OwnerReference::default() };
+        let controlled = ObjectMeta { owner_references: Some(vec![reference]), ..before };
+        assert!(!was_a_strangers(&controlled, Origin::Ours, &primary), "it is ours already");
+    }
 }

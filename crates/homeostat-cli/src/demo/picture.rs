@@ -1,0 +1,254 @@
+//! The tree as lines of a window: long phrases go on below, and never is there a line more, or a
+//! line wider, than the window has room for. Pure: facts and a size in, lines out.
+
+use textwrap::core::display_width;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+use super::health::Health;
+use super::tree::{Fact, Row, rows};
+
+/// A longer name moves no state away from the others.
+const WIDEST: usize = 60;
+
+/// With less room than this beside the name, a phrase goes on below the name.
+const NARROWEST: usize = 24;
+
+/// How far a phrase below a name is moved in.
+const STEP: usize = 4;
+
+/// How much a terminal shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+/// The heading, where the tree leaves room for it, and the tree.
+///
+/// Every object has a line as long as there are enough of them. Those that are left go to the long
+/// phrases, of what fails before all others; one that does not get all it needs ends with `…`.
+pub(crate) fn picture(heading: &str, facts: &[Fact], window: Window) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !heading.is_empty() {
+        lines.extend(textwrap::wrap(heading, options(window.width)).into_iter().map(Into::into));
+        lines.push(String::new());
+    }
+    if lines.len() + facts.len() > window.height {
+        lines.clear();
+    }
+    lines.extend(tree(facts, Window { height: window.height - lines.len(), ..window }));
+    lines.iter().map(|line| shortened(line, window.width)).collect()
+}
+
+/// Words stay whole where they can: people copy them.
+fn options<'a>(width: usize) -> Options<'a> {
+    let options = Options::new(width).word_separator(WordSeparator::AsciiSpace);
+    options.word_splitter(WordSplitter::NoHyphenation)
+}
+
+fn tree(facts: &[Fact], window: Window) -> Vec<String> {
+    let mut rows = rows(facts);
+    let mut missing = Vec::new();
+    if rows.len() > window.height {
+        missing = rows.split_off(window.height.saturating_sub(1));
+    }
+    // As wide as the names need: states stand near them.
+    let widths = rows.iter().map(|row| display_width(&row.name));
+    let column = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let mut drawn: Vec<Drawn> =
+        rows.iter().map(|row| Drawn::new(row, column, window.width)).collect();
+    let used = rows.len() + usize::from(!missing.is_empty());
+    ration(&mut drawn, window.height.saturating_sub(used), window.width);
+    let mut lines: Vec<String> = drawn.into_iter().flat_map(|drawn| drawn.lines).collect();
+    if !missing.is_empty() {
+        lines.push(left_out(&missing));
+    }
+    lines.truncate(window.height);
+    lines
+}
+
+/// One object.
+struct Drawn {
+    health: Health,
+    /// Everything in one line, however wide.
+    whole: String,
+    /// Everything in lines that fit.
+    lines: Vec<String>,
+}
+
+impl Drawn {
+    fn new(row: &Row<'_>, column: usize, width: usize) -> Self {
+        let Fact { state, health, .. } = row.fact;
+        let padding = column.saturating_sub(display_width(&row.name));
+        let head = format!("{}{:padding$}  {} ", row.name, "", health.mark());
+        let (health, whole) = (*health, format!("{head}{state}"));
+        if display_width(&whole) <= width {
+            return Self { health, lines: vec![whole.clone()], whole };
+        }
+        let start = display_width(&head);
+        let beside = width.saturating_sub(start) >= NARROWEST;
+        let space = if beside { start.saturating_sub(display_width(&row.below)) } else { STEP };
+        let indent = format!("{}{:space$}", row.below, "");
+        let options = options(width).subsequent_indent(&indent);
+        let options = options.initial_indent(if beside { &head } else { &indent });
+        let wrapped = textwrap::wrap(state, options).into_iter().map(Into::into);
+        let name = (!beside).then(|| head.trim_end().to_owned());
+        Self { health, whole, lines: name.into_iter().chain(wrapped).collect() }
+    }
+}
+
+/// Leaves each object its first line, and as many others as there are: to the worst first.
+fn ration(drawn: &mut [Drawn], mut spare: usize, width: usize) {
+    let mut in_need: Vec<&mut Drawn> = drawn.iter_mut().collect();
+    in_need.sort_by_key(|drawn| drawn.health);
+    for Drawn { whole, lines, .. } in in_need {
+        let asked = lines.len().saturating_sub(1);
+        let given = asked.min(spare);
+        spare -= given;
+        lines.truncate(1 + given);
+        match lines.last_mut() {
+            Some(last) if given < asked => {
+                let last_words = if given == 0 { whole.clone() } else { format!("{last} …") };
+                *last = shortened(&last_words, width);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn left_out(missing: &[Row<'_>]) -> String {
+    let failing = missing.iter().filter(|row| row.fact.health == Health::Failing).count();
+    let failing = if failing > 0 { format!(", {failing} failing") } else { String::new() };
+    format!("… and {} more{failing}: make the window higher, or ask kubectl", missing.len())
+}
+
+/// At most so wide; `…` at the end says that something is missing.
+fn shortened(line: &str, width: usize) -> String {
+    console::truncate_str(line, width, "…").into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: &str = "image \"postgres:99\" needs PostgreSQL 99 on the host, which has postgres:15 only; use \
+                        that, or install the other version and the Pod will start";
+
+    fn fact(title: &str, uid: &str, owner: Option<&str>) -> Fact {
+        Fact {
+            title: title.to_owned(),
+            uid: uid.to_owned(),
+            owner: owner.map(str::to_owned),
+            state: "Ready".to_owned(),
+            health: Health::Well,
+        }
+    }
+
+    fn failing(title: &str, uid: &str, owner: Option<&str>) -> Fact {
+        Fact { state: LONG.to_owned(), health: Health::Failing, ..fact(title, uid, owner) }
+    }
+
+    fn drawn(facts: &[Fact], width: usize, height: usize) -> Vec<String> {
+        picture("", facts, Window { width, height })
+    }
+
+    #[test]
+    fn states_stand_in_one_column_as_near_as_the_names_allow() {
+        let endless = "x".repeat(WIDEST + 1);
+        let facts = [fact("WebApp w", "1", None), fact("Pod p", "2", Some("1"))];
+        assert_eq!(drawn(&facts, 80, 24), ["WebApp w  ● Ready", "└─ Pod p  ● Ready"]);
+        let facts = [fact("Pod p", "2", None), fact(&endless, "1", None)];
+        assert_eq!(
+            drawn(&facts, 80, 24),
+            ["Pod p  ● Ready".to_owned(), format!("{endless}  ● Ready")]
+        );
+    }
+
+    #[test]
+    fn a_long_phrase_goes_on_below_and_the_tree_beside_it() {
+        let facts = [failing("Database d", "1", None), fact("StatefulSet s", "2", Some("1"))];
+        assert_eq!(
+            drawn(&facts, 60, 24),
+            [
+                "Database d        ✗ image \"postgres:99\" needs PostgreSQL 99",
+                "│                   on the host, which has postgres:15 only;",
+                "│                   use that, or install the other version",
+                "│                   and the Pod will start",
+                "└─ StatefulSet s  ● Ready",
+            ]
+        );
+        assert_eq!(
+            drawn(&facts, 30, 24),
+            [
+                "Database d        ✗",
+                "│    image \"postgres:99\" needs",
+                "│    PostgreSQL 99 on the",
+                "│    host, which has",
+                "│    postgres:15 only; use",
+                "│    that, or install the",
+                "│    other version and the Pod",
+                "│    will start",
+                "└─ StatefulSet s  ● Ready",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_fails_is_told_in_full_before_what_is_on_its_way() {
+        let mut waits = failing("Database a", "1", None);
+        waits.health = Health::OnItsWay;
+        let lines = drawn(&[waits, failing("Database b", "2", None)], 60, 5);
+        assert_eq!(lines.len(), 5);
+        assert!(lines[0].ends_with('…'), "{lines:?}");
+        let words = lines[1..].join(" ");
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words, format!("Database b ✗ {LONG}"));
+    }
+
+    #[test]
+    fn a_line_alone_holds_as_much_as_it_can() {
+        let facts = [failing("Database d", "1", None), fact("StatefulSet s", "2", Some("1"))];
+        assert_eq!(
+            drawn(&facts, 30, 2),
+            ["Database d        ✗ image \"po…", "└─ StatefulSet s  ● Ready"]
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let facts: Vec<Fact> = (0..5)
+            .map(|number| failing(&format!("Pod {number}"), &number.to_string(), None))
+            .collect();
+        assert_eq!(drawn(&facts[..4], 300, 4).len(), 4);
+        let lines = drawn(&facts, 300, 4);
+        assert!(lines.len() == 4 && lines[2].starts_with("Pod 2"), "{lines:?}");
+        assert!(lines[3].contains("2 more, 2 failing"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_picture_is_never_larger_than_the_window() {
+        let facts = [
+            failing("Database d", "1", None),
+            failing("StatefulSet s", "2", Some("1")),
+            failing(&"x".repeat(WIDEST + 1), "3", Some("2")),
+            Fact { state: "表".repeat(90), ..fact("Service s", "4", Some("1")) },
+            Fact { state: "y".repeat(200), ..fact("Secret s", "5", Some("1")) },
+        ];
+        for width in 1..130 {
+            for height in 0..20 {
+                let lines = picture("Two words\nand a line", &facts, Window { width, height });
+                assert!(lines.len() <= height, "{width}x{height}: {lines:#?}");
+                let widest = lines.iter().map(|line| display_width(line)).max().unwrap_or(0);
+                assert!(widest <= width, "{width}x{height}: {lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_heading_makes_room_for_the_tree_in_a_low_window() {
+        let facts = [fact("WebApp w", "1", None)];
+        let with = |height| picture("Try this", &facts, Window { width: 80, height });
+        assert_eq!(with(3), ["Try this", "", "WebApp w  ● Ready"]);
+        assert_eq!(with(2), ["WebApp w  ● Ready"]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Where the view is shown: the whole window of a terminal, or a line per change elsewhere.
+//!
+//! A terminal whose window changes breaks the lines on it anew and moves them to places that nobody
+//! can tell. So the picture has the terminal's other screen, which is only as large as the window,
+//! and is drawn whole each time. At the end the ordinary screen is back, with the last picture on it.
+
+use std::collections::BTreeMap;
+
+use console::{Term, style};
+use nix::sys::signal::{Signal, raise};
+use nix::unistd::{getpgrp, tcgetpgrp};
+
+use super::calls::{Call, Calls};
+use super::health::Health;
+use super::picture::{Window, picture};
+use super::tree::Fact;
+use crate::log;
+use crate::say::say;
+
+/// The other screen, without a cursor; and back.
+const OTHER_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
+const ORDINARY_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The place of the first letter; and an empty line, whatever was on it.
+const HOME: &str = "\x1b[H";
+const EMPTY: &str = "\x1b[2K";
+
+/// Where the view goes.
+pub(crate) enum Screen {
+    Terminal(Picture),
+    Lines { shown: BTreeMap<String, String> },
+}
+
+impl Screen {
+    /// The heading is for terminals only, where it stays in sight.
+    pub(crate) fn new(heading: String) -> Self {
+        let terminal = Term::stdout();
+        if terminal.features().is_attended() && !console::is_dumb() {
+            Self::Terminal(Picture { terminal, heading, facts: Vec::new(), up: false })
+        } else {
+            Self::Lines { shown: BTreeMap::new() }
+        }
+    }
+
+    /// What its user may ask.
+    pub(crate) fn calls(&self) -> Calls {
+        match self {
+            Self::Terminal(_) => Calls::listen(),
+            Self::Lines { .. } => Calls::default(),
+        }
+    }
+
+    /// Does what was asked, up to the picture, which is to be shown again.
+    pub(crate) fn heed(&mut self, call: Call) {
+        if let (Self::Terminal(picture), Call::Rest) = (self, call) {
+            picture.rest();
+        }
+    }
+
+    pub(crate) fn show(&mut self, facts: Vec<Fact>) {
+        match self {
+            Self::Terminal(picture) => {
+                picture.facts = facts;
+                picture.draw();
+            }
+            Self::Lines { shown } => print_changes(shown, &facts),
+        }
+    }
+}
+
+/// The picture on a terminal.
+pub(crate) struct Picture {
+    terminal: Term,
+    heading: String,
+    facts: Vec<Fact>,
+    /// Whether the other screen is there.
+    up: bool,
+}
+
+impl Picture {
+    fn draw(&mut self) {
+        if !is_in_front() {
+            return;
+        }
+        if !self.up {
+            self.up = true;
+            log::hold();
+            self.write(OTHER_SCREEN);
+        }
+        let window = self.window();
+        let mut lines = picture(&self.heading, &self.facts, window);
+        lines.resize(window.height, String::new());
+        // A line that is full to its last place must not be emptied after that.
+        let lines: Vec<String> =
+            lines.iter().map(|line| format!("{EMPTY}{}", painted(line))).collect();
+        self.write(&format!("{HOME}{}", lines.join("\r\n")));
+    }
+
+    /// Stops the program, as its user asked, and gives the terminal back until it goes on.
+    fn rest(&mut self) {
+        self.take_down();
+        // A program cannot refuse this one.
+        let _ = raise(Signal::SIGSTOP);
+    }
+
+    fn take_down(&mut self) {
+        if self.up {
+            self.up = false;
+            self.write(ORDINARY_SCREEN);
+            log::release();
+        }
+    }
+
+    fn window(&self) -> Window {
+        let (height, width) = self.terminal.size();
+        Window { width: width.into(), height: height.into() }
+    }
+
+    /// Whoever looked may have gone: the cluster goes on without.
+    fn write(&self, text: &str) {
+        let _ = self.terminal.write_str(text);
+    }
+}
+
+impl Drop for Picture {
+    fn drop(&mut self) {
+        self.take_down();
+        // What does not fit the window can be read by going back.
+        let window = Window { height: usize::MAX, ..self.window() };
+        for line in picture("", &self.facts, window) {
+            say(format_args!("{}", painted(&line)));
+        }
+    }
+}
+
+/// Whether the terminal is ours: a job in the background leaves it alone.
+fn is_in_front() -> bool {
+    // Where nobody can tell, there are no jobs either.
+    tcgetpgrp(std::io::stdout()).ok().is_none_or(|front| front == getpgrp())
+}
+
+/// The line with its mark in the mark's colour, where the terminal has colours and may use them.
+fn painted(line: &str) -> String {
+    for health in [Health::Failing, Health::OnItsWay, Health::Well] {
+        let mark = health.mark();
+        let Some((before, after)) = line.split_once(mark) else { continue };
+        let mark = match health {
+            Health::Failing => style(mark).red().bold(),
+            Health::OnItsWay => style(mark).yellow(),
+            Health::Well => style(mark).green(),
+        };
+        return format!("{before}{mark}{after}");
+    }
+    line.to_owned()
+}
+
+fn print_changes(shown: &mut BTreeMap<String, String>, facts: &[Fact]) {
+    let now: BTreeMap<String, String> =
+        facts.iter().map(|fact| (fact.title.clone(), fact.state.clone())).collect();
+    for (title, state) in &now {
+        if shown.get(title) != Some(state) {
+            say(format_args!("{title}: {state}"));
+        }
+    }
+    for title in shown.keys().filter(|title| !now.contains_key(*title)) {
+        say(format_args!("{title}: gone"));
+    }
+    *shown = now;
+}
