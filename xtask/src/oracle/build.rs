@@ -54,12 +54,6 @@ pub(super) fn clients() -> Result<Binaries> {
     ensure_all(&CLIENTS)
 }
 
-pub(super) fn built_clients() -> Result<Option<Binaries>> {
-    let binaries = place()?;
-    let there = SERVERS.iter().chain(&CLIENTS).all(|one| binaries.path(one.name).is_file());
-    Ok(there.then_some(binaries))
-}
-
 /// Where the programs of these versions are, or will be.
 fn place() -> Result<Binaries> {
     Ok(Binaries { folder: cache()?.join("oracle").join(format!("v{KUBERNETES}-etcd{ETCD}")) })
@@ -90,7 +84,8 @@ fn build(binaries: &Binaries, program: &Program) -> Result<()> {
         .current_dir(modules().join(program.module))
         .env("CGO_ENABLED", "0")
         .args(program.verb)
-        .args(["-trimpath", "-ldflags", &linker_flags()?, "-o"])
+        // Nobody looks at these programs with a debugger, and what one needs takes long to make.
+        .args(["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", &linker_flags()?, "-o"])
         .arg(&unfinished)
         .arg(program.package)
         .status()

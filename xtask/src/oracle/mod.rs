@@ -85,11 +85,6 @@ pub(crate) fn clients() -> Result<Binaries> {
     build::clients()
 }
 
-/// The same if they were built already: they take a quarter of an hour.
-pub(crate) fn built_clients() -> Result<Option<Binaries>> {
-    build::built_clients()
-}
-
 /// The folder of the oracle's Go modules.
 fn modules() -> PathBuf {
     crate::workspace::root().join("oracle")

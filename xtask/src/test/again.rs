@@ -24,8 +24,17 @@ pub(super) const DIFFERENTIAL: [&str; 2] =
     ["answers_are_those_of_kube_apiserver", "random_requests_are_answered_as_by_kube_apiserver"];
 
 /// The runtime's tests take longest, so two shares have them: these, and the others.
-const HALF_OF_RUNTIME: [&str; 6] =
-    ["children::", "contract::", "isolation::", "leader::", "lifecycle::", "trouble::"];
+const HALF_OF_RUNTIME: [&str; 9] = [
+    "children::",
+    "contract::",
+    "isolation::",
+    "leader::",
+    "lifecycle::",
+    "outside::",
+    "sources::",
+    "strangers::",
+    "trouble::",
+];
 
 const RUN_ON: &str = "HOMEOSTAT_TEST_KUBECONFIG";
 

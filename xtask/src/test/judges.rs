@@ -14,8 +14,8 @@ use crate::workspace::{cache, find, run_with};
 pub(super) struct Programs {
     /// kube-apiserver, etcd and kubectl, or why there are none.
     servers: Result<Binaries>,
-    /// The real controllers and the conformance suite.
-    pub(super) clients: Option<Binaries>,
+    /// The real controllers and the conformance suite, or why there are none.
+    clients: Result<Binaries>,
     kubectls: Vec<PathBuf>,
 }
 
@@ -23,11 +23,10 @@ impl Programs {
     /// Builds what is missing; without it, an error if it is `required`.
     pub(super) fn find(required: bool) -> Result<Self> {
         let installed = find("kubectl");
-        let servers = oracle::binaries();
-        if required && let Err(error) = servers {
+        let (servers, clients) = (oracle::binaries(), oracle::clients());
+        if required && let Err(error) = clients {
             return Err(error).context("the oracle is required");
         }
-        let clients = if required { Some(oracle::clients()?) } else { oracle::built_clients()? };
         let built = servers.as_ref().ok().map(Binaries::kubectl);
         let kubectls: Vec<PathBuf> = built.into_iter().chain(installed).collect();
         if required && kubectls.is_empty() {
@@ -40,7 +39,7 @@ impl Programs {
 /// The judges, ready.
 pub(super) struct Judges {
     pub(super) oracle: Option<Oracle>,
-    pub(super) programs: Programs,
+    programs: Programs,
     /// Nothing failed, so nobody wants to read the oracle's logs.
     pub(super) content: bool,
 }
@@ -58,12 +57,22 @@ impl Judges {
                 None
             }
         };
+        if let Err(error) = &programs.clients {
+            left_out.push(format!(
+                "the real controllers and the conformance suite on the embedded server: {error:#}"
+            ));
+        }
         if programs.kubectls.is_empty() {
             left_out.push(
                 "everything driven through kubectl: install kubectl, or Go to build one".to_owned(),
             );
         }
         Ok(Self { oracle, programs, content: false })
+    }
+
+    /// The real controllers and the conformance suite.
+    pub(super) fn clients(&self) -> Option<&Binaries> {
+        self.programs.clients.as_ref().ok()
     }
 
     /// Runs tests that may ask for the judges.
@@ -73,7 +82,7 @@ impl Judges {
         if let Some(oracle) = &self.oracle {
             environment.push(("HOMEOSTAT_ORACLE_KUBECONFIG", oracle.kubeconfig.as_os_str()));
         }
-        if let Some(clients) = &self.programs.clients {
+        if let Some(clients) = self.clients() {
             environment.push(("HOMEOSTAT_ORACLE_PROGRAMS", clients.folder().as_os_str()));
         }
         run_with(cargo, arguments, &environment)

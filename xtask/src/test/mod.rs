@@ -1,13 +1,14 @@
 //! `cargo xtask test`: every check and every test, in the order that fails fastest.
 //!
 //! On two cores a run from nothing has to stay short, so whatever waits has company: the oracle's
-//! programs are built beside our own, and the tests on kube-apiserver run beside the conformance
-//! suite. What runs aside is told whole, when it ends.
+//! programs are built beside our own, the conformance suite runs beside the tests, and what is run
+//! on kube-apiserver runs there in several shares at once.
 
 mod again;
 mod judges;
 
 use std::ffi::OsStr;
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -43,35 +44,38 @@ impl Test {
         if let Err(advice) = postgres::ensure() {
             left_out.push(format!("tests of the Database and LogicalDatabase operators: {advice}"));
         }
-        let (programs, checked) =
-            beside(|| Programs::find(self.require_oracle), || check(left_out));
+        let (programs, checked) = beside(|| self.with_go(), || check(left_out));
         // The mistake in our own code is the one to tell first.
         checked?;
         let mut judges = Judges::start(programs?, left_out)?;
-        // These wait for kube-apiserver, and do so beside others.
-        let apart = again::without(&again::DIFFERENTIAL);
-        let all = ["test", "--workspace", "--"].into_iter().chain(apart.iter().map(String::as_str));
-        judges.test(&cargo(), &all.collect::<Vec<_>>())?;
-        match judges.oracle.as_ref().zip(judges.programs.clients.as_ref()) {
-            Some((oracle, clients)) => {
-                let (conforms, again) =
-                    beside(|| conformance::passing(clients), || again::on(oracle));
-                again.and(conforms)?;
-            }
-            None => {
-                if let Some(oracle) = &judges.oracle {
-                    again::on(oracle)?;
-                }
-                left_out.push(
-                    "the real controllers and the conformance suite on the embedded server: \
-                     `cargo xtask oracle build` builds them, in a quarter of an hour"
-                        .to_owned(),
-                );
-            }
+        let conforms = || judges.clients().map_or(Ok(()), conformance::passing);
+        let (conforms, tested) = beside(conforms, || test(&judges));
+        tested.and(conforms)?;
+        if let Some(oracle) = &judges.oracle {
+            again::on(oracle)?;
         }
         judges.content = true;
         Ok(())
     }
+
+    /// What Go takes its time for: the judges' programs, and the sources of the generated tables.
+    fn with_go(&self) -> Result<Programs> {
+        let programs = Programs::find(self.require_oracle)?;
+        if find("go").is_some() {
+            run(std::env::current_exe()?, &["generate", "--check"])?;
+        }
+        Ok(programs)
+    }
+}
+
+/// Every test, but for those that have their time beside others.
+fn test(judges: &Judges) -> Result<()> {
+    let mut how = again::without(&again::DIFFERENTIAL);
+    // The slowest wait for real processes, so there are two for each processor.
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    how.push(format!("--test-threads={}", 2 * processors));
+    let all = ["test", "--workspace", "--"].into_iter().chain(how.iter().map(String::as_str));
+    judges.test(&cargo(), &all.collect::<Vec<_>>())
 }
 
 /// What needs no running judge, up to the tests as programs.
@@ -92,9 +96,6 @@ fn check(left_out: &mut Vec<String>) -> Result<()> {
         &["doc", "--workspace", "--no-deps", "--quiet"],
         &[("RUSTDOCFLAGS", OsStr::new("-D warnings"))],
     )?;
-    if find("go").is_some() {
-        run(std::env::current_exe()?, &["generate", "--check"])?;
-    }
     run(&cargo, &["test", "--workspace", "--no-run"])
 }
 
