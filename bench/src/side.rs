@@ -1,7 +1,7 @@
 //! One side of the comparison: its processes, a client, and what the system says about them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,6 @@ pub(crate) struct Side {
     /// The processes that do the work.
     pids: Vec<u32>,
     config: Config,
-    /// Where the way to it is written down.
-    pub(crate) kubeconfig: PathBuf,
     pub(crate) client: Client,
     /// From the start of the processes to the first request that is answered with "ok".
     pub(crate) ready: Duration,
@@ -29,21 +27,12 @@ pub(crate) struct Side {
 
 impl Side {
     pub(crate) async fn ours(folder: &Path) -> Result<Self> {
-        Self::serve(folder, Some(folder.join("data"))).await
-    }
-
-    /// The same without a disk, for figures that are not its own.
-    pub(crate) async fn ours_in_memory(folder: &Path) -> Result<Self> {
-        Self::serve(folder, None).await
-    }
-
-    async fn serve(folder: &Path, data: Option<PathBuf>) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let kubeconfig = folder.join("kubeconfig");
         let child = Command::new(std::env::current_exe()?)
             .arg("serve")
             .arg(&kubeconfig)
-            .args(data)
+            .arg(folder.join("data"))
             .stdin(Stdio::null())
             .spawn()?;
         Self::wait(child, &kubeconfig, 0).await
@@ -82,8 +71,7 @@ impl Side {
                 if below == 0 {
                     pids = vec![child.id()];
                 }
-                let kubeconfig = kubeconfig.to_owned();
-                return Ok(Self { child, pids, config, kubeconfig, client, ready });
+                return Ok(Self { child, pids, config, client, ready });
             }
         }
     }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
+use kube::Client;
 
-use crate::results;
-use crate::side::Side;
+use crate::{results, serve};
 
 pub(crate) use ours::Peer;
 use peer::Running;
@@ -58,21 +58,22 @@ const IN_FLIGHT: [usize; 2] = [10, 10_000];
 impl Runtime {
     pub(crate) async fn run(self) -> Result<()> {
         let folder = tempfile::tempdir()?;
-        let mut server = Side::ours_in_memory(folder.path()).await?;
-        let result = self.measure(&server).await;
-        server.stop()?;
-        let table = result?;
+        let kubeconfig = folder.path().join("kubeconfig");
+        // Pods are changed without a connection: what is measured begins with the event, and the
+        // way of a request to the server is none of it.
+        let client = Client::new(serve::in_memory(&kubeconfig).await?, "default");
+        let table = self.measure(&client, &kubeconfig).await?;
         print!("{table}");
         results::write(&self.results, "The runtime", &table)
     }
 
-    async fn measure(&self, server: &Side) -> Result<String> {
+    async fn measure(&self, client: &Client, kubeconfig: &Path) -> Result<String> {
         println!("{} Pods are made", self.pods);
-        let size = pods::fill(&server.client, self.pods).await?;
+        let size = pods::fill(client, self.pods).await?;
         println!("a Pod has {size} bytes");
         let this = std::env::current_exe()?;
         let mut all = Vec::new();
-        let (count, config) = (self.pods.to_string(), server.kubeconfig.to_string_lossy());
+        let (count, config) = (self.pods.to_string(), kubeconfig.to_string_lossy());
         for (name, program, arguments) in [
             ("homeostat", &this, vec!["peer", &config, &count]),
             ("kube-rs", &self.kube_rs, vec![&config, &count]),
@@ -81,7 +82,7 @@ impl Runtime {
         ] {
             println!("{name}");
             let mut figures =
-                self.measure_one(server, Running::start(program, &arguments)?).await?;
+                self.measure_one(client, Running::start(program, &arguments)?).await?;
             figures.in_flight = self.in_flight(program, &arguments)?;
             println!("  {figures:?}");
             all.push((name, figures));
@@ -92,7 +93,7 @@ impl Runtime {
         Ok(table::render(&all, &queues, self.pods, size, events))
     }
 
-    async fn measure_one(&self, server: &Side, mut peer: Running) -> Result<Figures> {
+    async fn measure_one(&self, client: &Client, mut peer: Running) -> Result<Figures> {
         let idle = peer.resident()?;
         peer.tell("go")?;
         let begin = std::time::Instant::now();
@@ -103,7 +104,7 @@ impl Runtime {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let (settled, peak) = (peer.resident()?, peer.peak()?);
         let before = peer.processor_time()?;
-        let events = pods::change(&server.client, self.pods, self.events).await?;
+        let events = pods::change(client, self.pods, self.events).await?;
         let latencies = peer.latencies(events)?;
         let cpu = peer.latency_cpu().saturating_sub(before);
         let at = |share: usize| latencies[(latencies.len() * share / 100).min(events - 1)];

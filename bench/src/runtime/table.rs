@@ -24,7 +24,7 @@ pub(super) fn render(
          `Controller` as it comes, and\nonce more with managedFields dropped through its unstable streams; \
          controller-runtime drops managedFields, reads\nwithout copies, and had to give free memory back before it \
          was weighed. Memory is resident memory beyond that of the\nidle process. Events: {events} Pods were \
-         changed once each, one every 2 ms; the time runs from the request, so it\nincludes the server's.\n\nMachine: {}.\n\n| figure |",
+         changed once each, one every 2 ms, in the server's own process; the time runs from\nthere to the reconcile.\n\nMachine: {}.\n\n| figure |",
         process::machine(),
     );
     for (name, _) in all {
