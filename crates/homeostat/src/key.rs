@@ -1,12 +1,13 @@
 //! The name of an object among its kind: what the queue holds and a reconcile is about.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
 
 /// Namespace and name; cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<Arc<str>>,
@@ -32,6 +33,24 @@ impl Key {
             namespace: meta.namespace.as_deref().map(Arc::from),
             name: Arc::from(meta.name.as_deref().unwrap_or_default()),
         }
+    }
+}
+
+/// By namespace, then by name.
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let namespaces = match (&self.namespace, &other.namespace) {
+            // Caches keep the name of a namespace once, so most neighbours share it.
+            (Some(own), Some(others)) if Arc::ptr_eq(own, others) => Ordering::Equal,
+            (own, others) => own.cmp(others),
+        };
+        namespaces.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Store {
     /// One flat set: most owners have few dependents, and a set for each would cost more than they.
     by_owner: BTreeSet<(Arc<str>, Key)>,
     indexes: BTreeMap<String, Index>,
-    /// Keys seen by the list in progress; what is not among them at its end is gone.
+    /// Keys that the list in progress has not shown yet; what is left of them at its end is gone.
     listing: Option<BTreeSet<Key>>,
     /// Whether the list in progress may replace newer versions: a new history has begun.
     new_history: bool,
@@ -64,7 +64,7 @@ pub struct Store {
 impl Store {
     /// A list begins. With `new_history` its versions count even where they look older.
     pub fn begin_list(&mut self, new_history: bool) {
-        self.listing = Some(BTreeSet::new());
+        self.listing = Some(self.entries.keys().cloned().collect());
         self.new_history = new_history;
     }
 
@@ -73,7 +73,7 @@ impl Store {
     pub fn apply(&mut self, entry: Entry) -> Vec<Delta> {
         let key = entry.header.key.clone();
         if let Some(listing) = &mut self.listing {
-            listing.insert(key.clone());
+            listing.remove(&key);
         }
         let entry = Arc::new(entry);
         let Some(old) = self.entries.get(&key).cloned() else {
@@ -104,9 +104,6 @@ impl Store {
     /// a deletion older than the cached version is ignored.
     pub fn delete(&mut self, entry: Entry) -> Option<Delta> {
         let key = &entry.header.key;
-        if let Some(listing) = &mut self.listing {
-            listing.remove(key);
-        }
         let cached = &self.entries.get(key)?.header;
         let gone = &entry.header;
         if revision::is_earlier(&gone.resource_version, &cached.resource_version) {
@@ -123,9 +120,7 @@ impl Store {
         }
         self.new_history = false;
         self.advance(revision);
-        let Some(seen) = self.listing.take() else { return Vec::new() };
-        let gone: Vec<Key> =
-            self.entries.keys().filter(|key| !seen.contains(key)).cloned().collect();
+        let gone = self.listing.take().unwrap_or_default();
         gone.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
     }
 

@@ -26,6 +26,8 @@ const PONG: Duration = Duration::from_secs(15);
 /// How much of an answer may be on its way before it is read: enough for a first list at full
 /// speed, little enough to be held for every watch.
 const WINDOW: u32 = 1024 * 1024;
+/// How much of it comes in one piece at most: a piece needs memory of its own, whatever its size.
+const PIECE: u32 = 64 * 1024;
 
 /// Which versions of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl Connections {
             builder
                 .http2_initial_stream_window_size(WINDOW)
                 .http2_initial_connection_window_size(4 * WINDOW)
+                .http2_max_frame_size(PIECE)
                 .http2_keep_alive_interval(PING)
                 .http2_keep_alive_timeout(PONG);
         }
