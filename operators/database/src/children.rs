@@ -29,8 +29,8 @@ const CREDENTIALS_MARK: &str = "homeostat.dev/credentials";
 
 /// The image sets the password only when it makes the data directory. A server that finds one there
 /// is told the password of the Secret through its own socket, as soon as it is ready, so that the
-/// `uri` works also after the Secret was lost or changed. Not before: it writes
-/// everybody whom it turns away into its log. The file of its pid says when. It gives up after a minute: a server
+/// `uri` works also after the Secret was lost or changed. Not before, since it writes everybody whom
+/// it turns away into its log; the file of its pid says when. It gives up after a minute: a server
 /// that lets nobody in that way keeps the password it has.
 const TELL_PASSWORD: &str = r#"
 command -v psql >/dev/null || exit 0
