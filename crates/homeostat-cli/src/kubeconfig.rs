@@ -136,6 +136,7 @@ impl Folders {
                 Ok(()) => made.0.push(folder.to_owned()),
                 // Somebody else has made it meanwhile, and keeps it.
                 Err(_) if folder.is_dir() => {}
+                Err(_) if folder.exists() => return Err(io::ErrorKind::NotADirectory.into()),
                 Err(error) => return Err(error),
             }
         }

@@ -1,5 +1,6 @@
 //! `homeostat up`: starts the parts in the order of the loop, and stops them in the other.
 
+use std::io::IsTerminal as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -56,7 +57,11 @@ impl Up {
         // Not every line of a log is worth being told after the demo's picture.
         let level = if self.demo { "error" } else { "warn" };
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log).init();
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(|| Log)
+            .init();
         let chosen = operators::chosen(&self.names())?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use homeostat_env::Env;
+use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
-use kube::core::Request;
+use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
 
 use crate::error::{Error, Result};
 use crate::kind::Kind;
@@ -116,10 +116,13 @@ pub async fn wait_until_served(
     Ok(())
 }
 
-/// Whether the API knows the kind; that somebody may not list it is an answer too.
+/// Whether the API knows the kind; that somebody may not list it is an answer too. It is asked out
+/// of its cache, which watches need and which it fills last; and for one object, which need not be
+/// there, because a cache takes no limits.
 async fn is_served(client: &kube::Client, kind: &Kind) -> Result<bool> {
-    let request = Request::new(kind.path(None)).list(&ListParams::default().limit(1));
-    match client.request_text(request.map_err(kube::Error::BuildRequest)?).await {
+    let query = "resourceVersion=0&fieldSelector=metadata.name%3Dnobody";
+    let request = Request::get(format!("{}?{query}", kind.path(None))).body(Vec::new());
+    match client.request_text(request.map_err(Error::terminal)?).await {
         Err(kube::Error::Api(status)) => Ok(!matches!(status.code, 404 | 429 | 503)),
         Ok(_) => Ok(true),
         Err(error) => Err(error.into()),

@@ -59,7 +59,8 @@ impl<K: AnyObject> Worker<K> {
     pub(super) async fn run(&self) {
         while let Some(item) = self.queue.get().await {
             let id = self.shared.next_id();
-            let span = tracing::info_span!(
+            // However little of a log is wanted, each line of it names its object.
+            let span = tracing::error_span!(
                 "reconcile",
                 controller = %self.shared.name,
                 object = %item.key,
