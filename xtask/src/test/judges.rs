@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
@@ -23,7 +23,12 @@ impl Programs {
     /// Builds what is missing; without it, an error if it is `required`.
     pub(super) fn find(required: bool) -> Result<Self> {
         let installed = find("kubectl");
-        let (servers, clients) = (oracle::binaries(), oracle::clients());
+        let servers = oracle::binaries();
+        let clients = match &servers {
+            Ok(_) => oracle::clients(),
+            // What could not be built is not tried twice.
+            Err(error) => Err(anyhow!("{error:#}")),
+        };
         if required && let Err(error) = clients {
             return Err(error).context("the oracle is required");
         }

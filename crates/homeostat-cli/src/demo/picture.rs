@@ -129,20 +129,11 @@ fn shortened(line: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tree::tests::fact;
     use super::*;
 
     const LONG: &str = "image \"postgres:99\" needs PostgreSQL 99 on the host, which has postgres:15 only; use \
                         that, or install the other version and the Pod will start";
-
-    fn fact(title: &str, uid: &str, owner: Option<&str>) -> Fact {
-        Fact {
-            title: title.to_owned(),
-            uid: uid.to_owned(),
-            owner: owner.map(str::to_owned),
-            state: "Ready".to_owned(),
-            health: Health::Well,
-        }
-    }
 
     fn failing(title: &str, uid: &str, owner: Option<&str>) -> Fact {
         Fact { state: LONG.to_owned(), health: Health::Failing, ..fact(title, uid, owner) }

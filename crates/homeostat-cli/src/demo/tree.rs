@@ -69,10 +69,11 @@ fn branch<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn fact(title: &str, uid: &str, owner: Option<&str>) -> Fact {
+    /// An object that is as it should be.
+    pub(crate) fn fact(title: &str, uid: &str, owner: Option<&str>) -> Fact {
         Fact {
             title: title.to_owned(),
             uid: uid.to_owned(),

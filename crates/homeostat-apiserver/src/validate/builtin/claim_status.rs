@@ -39,13 +39,7 @@ pub(super) fn change(value: &Value, old: &Value, report: &mut Report) {
     for (index, one) in devices.iter().enumerate() {
         device_status(one, results, &format!("status.devices[{index}]"), report);
     }
-    let mut seen = Vec::new();
-    for (index, device) in devices.iter().map(device).enumerate() {
-        if seen.contains(&device) {
-            report.duplicate(format!("status.devices[{index}]"), shown(device));
-        }
-        seen.push(device);
-    }
+    unique(devices.iter().map(|one| shown(device(one))), "status.devices", report);
     reservations(value, old, report);
     match (at(old, "/status/allocation"), at(value, "/status/allocation")) {
         (_, Value::Null) => {}

@@ -85,8 +85,12 @@ pub(super) fn too_long(path: impl Into<String>, most: usize, report: &mut Report
 }
 
 /// No two have the same key.
-pub(super) fn unique<'a>(keys: impl Iterator<Item = &'a str>, path: &str, report: &mut Report) {
-    let mut seen: Vec<&str> = Vec::new();
+pub(super) fn unique<K: PartialEq + Into<Value>>(
+    keys: impl Iterator<Item = K>,
+    path: &str,
+    report: &mut Report,
+) {
+    let mut seen = Vec::new();
     for (index, key) in keys.enumerate() {
         if seen.contains(&key) {
             report.duplicate(format!("{path}[{index}]"), key);
