@@ -1,4 +1,5 @@
-//! The data directory of a server: one process at a time, readable by its owner only.
+//! The data directory of a server: one process at a time, readable by its owner only. Never takes a
+//! directory with somebody else's files in it.
 //!
 //! ```text
 //! DIR/lock        held while a process uses the directory
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 use crate::store::StorageError;
 
+/// The first file that is made in a directory, always empty: the directories that have it are ours.
+const LOCK: &str = "lock";
+
 /// A directory that this process, and no other, uses; clones share the lock.
 #[derive(Debug, Clone)]
 pub struct DataDirectory {
@@ -26,12 +30,19 @@ impl DataDirectory {
     /// last clone is dropped. The system takes it back however the process ends.
     ///
     /// # Errors
-    /// [`StorageError::InUse`] when another process has it, [`StorageError::Io`] when it cannot be
-    /// made or opened.
+    /// [`StorageError::InUse`] when another process has it, [`StorageError::NotADirectory`] when it
+    /// is something else, [`StorageError::OfAnother`] when something is in it and nothing of ours,
+    /// [`StorageError::Io`] when it cannot be made or opened.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
+        if path.exists() && !path.is_dir() {
+            return Err(StorageError::NotADirectory { path: path.to_owned() });
+        }
         make_private(path)?;
         let path = path.canonicalize().map_err(|source| failed("find", path, source))?;
-        let lock = path.join("lock");
+        let lock = path.join(LOCK);
+        if let Some(found) = strangers(&path)? {
+            return Err(StorageError::OfAnother { path, found });
+        }
         let file = private(true)
             .truncate(false)
             .open(&lock)
@@ -111,6 +122,28 @@ pub(crate) fn failed(what: &'static str, path: &Path, source: std::io::Error) ->
     StorageError::Io { what, path: path.to_owned(), source }
 }
 
+/// What is in a directory that is not ours, in words, unless it is as good as empty.
+fn strangers(path: &Path) -> Result<Option<String>, StorageError> {
+    let ours = fs::symlink_metadata(path.join(LOCK));
+    if ours.is_ok_and(|lock| lock.is_file() && lock.len() == 0) {
+        return Ok(None);
+    }
+    let listed = || -> std::io::Result<Vec<String>> {
+        let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().display().to_string()));
+        names.collect()
+    };
+    let mut names = listed().map_err(|source| failed("list", path, source))?;
+    // Every new file system has it.
+    names.retain(|name| name != "lost+found");
+    names.sort();
+    Ok(match names.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        [first, second] => Some(format!("{first} and {second}")),
+        [first, second, more @ ..] => Some(format!("{first}, {second} and {} more", more.len())),
+    })
+}
+
 fn make_private(path: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| failed("make the directory", path, source))
@@ -143,5 +176,29 @@ mod tests {
             fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777
         };
         assert_eq!((mode("token"), mode("lock"), mode("")), (0o600, 0o600, 0o700));
+    }
+
+    #[test]
+    fn a_directory_of_somebody_else_is_left_alone_and_one_of_ours_opens_again() {
+        let place = tempfile::tempdir().unwrap();
+        let names = || fs::read_dir(place.path()).unwrap().count();
+        fs::create_dir(place.path().join("lost+found")).unwrap();
+        fs::write(place.path().join("thesis"), "a year of work").unwrap();
+        let found = |path: &Path| match DataDirectory::open(path) {
+            Err(StorageError::OfAnother { found, .. }) => found,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((found(place.path()), names()), ("thesis".to_owned(), 2));
+        fs::write(place.path().join("lock"), "of another program").unwrap();
+        assert_eq!((found(place.path()), names()), ("lock and thesis".to_owned(), 3));
+        let file = place.path().join("thesis");
+        let refused = DataDirectory::open(&file);
+        assert!(matches!(refused, Err(StorageError::NotADirectory { path }) if path == file));
+
+        fs::remove_file(place.path().join("lock")).unwrap();
+        fs::remove_file(file).unwrap();
+        drop(DataDirectory::open(place.path()).unwrap());
+        fs::write(place.path().join("notes"), "added by its owner").unwrap();
+        DataDirectory::open(place.path()).unwrap();
     }
 }

@@ -1,7 +1,9 @@
 //! Why `homeostat` could not do what it was asked, and what to do about it.
 
+use std::error::Error;
 use std::path::PathBuf;
 
+use console::style;
 use homeostat_apiserver::store::StorageError;
 use miette::Diagnostic;
 
@@ -55,6 +57,10 @@ pub(crate) enum Failure {
     ))]
     NamelessOperator { known: String },
 
+    #[error("--with names the operator {name:?} more than once")]
+    #[diagnostic(help("name each operator once"))]
+    RepeatedOperator { name: String },
+
     #[error("the home folder is unknown: neither XDG_CONFIG_HOME nor HOME is set")]
     #[diagnostic(help("name a file with --kubeconfig FILE"))]
     NoHome,
@@ -65,6 +71,19 @@ pub(crate) enum Failure {
          without --data everything is kept in memory"
     ))]
     Data(#[source] StorageError),
+
+    #[error("{} is not a directory", path.display())]
+    #[diagnostic(help(
+        "name a directory, or one that is to be made, with --data DIR; \
+         without --data everything is kept in memory"
+    ))]
+    DataNoDirectory { path: PathBuf },
+
+    #[error("{} holds {found}, and nothing that homeostat wrote", path.display())]
+    #[diagnostic(help(
+        "name an empty directory, or one that is to be made, with --data DIR; nothing was written"
+    ))]
+    DataOfAnother { path: PathBuf, found: String },
 
     #[error("{} is the data directory of a cluster that is running", path.display())]
     #[diagnostic(help(
@@ -89,7 +108,33 @@ impl Failure {
     pub(crate) fn data(error: StorageError) -> Self {
         match error {
             StorageError::InUse { path } => Self::DataInUse { path },
+            StorageError::NotADirectory { path } => Self::DataNoDirectory { path },
+            StorageError::OfAnother { path, found } => Self::DataOfAnother { path, found },
             error => Self::Data(error),
         }
+    }
+
+    /// Says on standard error what is wrong, why, and what to do, in the form of `clap`'s own errors.
+    #[allow(clippy::print_stderr, reason = "this is where words go")]
+    pub(crate) fn tell(&self) {
+        eprintln!("{} {}", style("error:").for_stderr().red().bold(), self.sentence());
+        if let Some(help) = self.help() {
+            eprintln!("\n  {} {help}", style("tip:").for_stderr().green());
+        }
+    }
+
+    /// The failure and its causes, each said once.
+    fn sentence(&self) -> String {
+        let mut sentence = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let said = error.to_string();
+            if !sentence.contains(&said) {
+                sentence.push_str(": ");
+                sentence.push_str(&said);
+            }
+            cause = error.source();
+        }
+        sentence
     }
 }

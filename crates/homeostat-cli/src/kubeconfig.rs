@@ -76,14 +76,19 @@ enum Found {
 }
 
 fn found(path: &Path, text: &str) -> Found {
-    let Ok(file) = File::open(path) else { return Found::Nothing };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        // Whoever keeps it to himself does not want it replaced.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Found::Another,
+        Err(_) => return Found::Nothing,
+    };
     if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
         return Found::Running;
     }
     // What differs between two of ours begins with the address.
     let ours = text.split_once("server:").map_or(text, |(head, _)| head);
-    match fs::read_to_string(path) {
-        Ok(there) if !there.is_empty() && !there.starts_with(ours) => Found::Another,
+    match fs::read(path) {
+        Ok(there) if !there.is_empty() && !there.starts_with(ours.as_bytes()) => Found::Another,
         _ => Found::Left,
     }
 }
@@ -223,9 +228,11 @@ mod tests {
     fn a_file_that_somebody_else_wrote_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
-        fs::write(&path, "the way to production").unwrap();
-        let refused = Kubeconfig::write(&path, FIRST);
-        assert!(matches!(refused, Err(Failure::KubeconfigOfAnother { .. })));
-        assert_eq!(fs::read_to_string(&path).unwrap(), "the way to production");
+        for theirs in [b"the way to production".as_slice(), b"\xff no text at all"] {
+            fs::write(&path, theirs).unwrap();
+            let refused = Kubeconfig::write(&path, FIRST);
+            assert!(matches!(refused, Err(Failure::KubeconfigOfAnother { .. })));
+            assert_eq!(fs::read(&path).unwrap(), theirs);
+        }
     }
 }

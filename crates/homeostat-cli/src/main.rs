@@ -1,9 +1,10 @@
 //! The `homeostat` binary: an embedded cluster with operators, in one process.
 //!
-//! The only crate with words for people: what it prints and how it fails is decided here.
+//! The only crate with words for people: what it prints and how it fails is decided here. Failures
+//! are told as `clap` tells its own, `error: …` and a tip. Exit code 2 is a command line that is not
+//! understood, 1 is everything else that goes wrong.
 
-#![allow(clippy::print_stderr)]
-
+mod advice;
 mod demo;
 mod failure;
 mod kubeconfig;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     match up.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{:?}", miette::Report::new(failure));
+            failure.tell();
             ExitCode::FAILURE
         }
     }

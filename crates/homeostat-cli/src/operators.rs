@@ -43,7 +43,8 @@ pub(crate) const ALL: [Operator; 4] = [
     },
 ];
 
-/// The operators of those names, each once, in the order of the table.
+/// The operators of those names, in the order of the table. To name one twice is an error: it may
+/// well be that another one was meant.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<Operator>, Failure> {
     if let Some(name) = names.iter().find(|name| !ALL.iter().any(|one| one.name == **name)) {
         let known = ALL.map(|operator| operator.name).join(", ");
@@ -51,6 +52,10 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<Operator>, Failure> {
             "" => Failure::NamelessOperator { known },
             _ => Failure::UnknownOperator { name: name.clone(), known },
         });
+    }
+    let repeated = |(at, name): &(usize, &String)| names[..*at].contains(*name);
+    if let Some((_, name)) = names.iter().enumerate().find(repeated) {
+        return Err(Failure::RepeatedOperator { name: name.clone() });
     }
     Ok(ALL.into_iter().filter(|operator| names.iter().any(|name| name == operator.name)).collect())
 }
@@ -70,11 +75,12 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_named_twice_runs_once() {
-        let chosen = chosen(&["webapp".to_owned(), "at".to_owned(), "webapp".to_owned()]).unwrap();
-        assert_eq!(
-            chosen.iter().map(|operator| operator.name).collect::<Vec<_>>(),
-            ["at", "webapp"]
-        );
+    fn operators_run_in_the_order_of_the_table_and_none_may_be_named_twice() {
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let both = chosen(&names(&["webapp", "at"])).unwrap();
+        let both: Vec<_> = both.iter().map(|operator| operator.name).collect();
+        assert_eq!(both, ["at", "webapp"]);
+        let error = chosen(&names(&["webapp", "at", "webapp"])).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Failure::RepeatedOperator { name } if name == "webapp"));
     }
 }

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::advice::hint;
 use crate::demo;
 use crate::failure::Failure;
 use crate::kubeconfig::Kubeconfig;
@@ -127,9 +128,7 @@ impl Up {
         if let Some(parts) = parts {
             // Not before: who reads this may use the operators' kinds at once.
             say(format_args!("ready {}", kubeconfig.path().display()));
-            if self.demo {
-                demo::hint(kubeconfig.path());
-            }
+            hint(kubeconfig.path(), self.demo);
             let show = async {
                 if self.demo {
                     demo::apply(&parts.client, &env, &chosen)

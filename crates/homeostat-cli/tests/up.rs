@@ -14,8 +14,18 @@ fn refused(arguments: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_homeostat")).arg("up").args(arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    // Long lines are wrapped for the terminal.
-    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("error: ") && words.contains("\n\n  tip: "), "{words}");
+    words
+}
+
+#[test]
+fn a_command_line_that_is_not_understood_fails_in_the_same_form_with_another_code() {
+    let program = || Command::new(env!("CARGO_BIN_EXE_homeostat"));
+    let output = program().args(["up", "--portt", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(words.starts_with("error: ") && words.contains("\n\n  tip: "), "{words}");
 }
 
 #[test]

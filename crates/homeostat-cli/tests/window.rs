@@ -1,5 +1,5 @@
-//! The demo on a terminal: the window shows the picture and nothing else, whatever becomes of its
-//! size, and the terminal is given back as it was.
+//! `homeostat up` on a terminal. The demo: the window shows the picture and nothing else, whatever
+//! becomes of its size, and the terminal is given back as it was.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
@@ -21,22 +21,28 @@ const ORDINARY_SCREEN: &str = "\x1b[?1049l";
 const HOME: &str = "\x1b[H";
 const EMPTY: &str = "\x1b[2K";
 
-/// `homeostat up --demo` in a window.
-struct Demo {
+/// `homeostat up` in a window.
+struct OnTerminal {
     child: Child,
     window: File,
     seen: Arc<Mutex<Vec<u8>>>,
     _folder: TempDir,
 }
 
-impl Demo {
+impl OnTerminal {
     fn start(ws_row: u16, ws_col: u16) -> Self {
+        Self::start_with(ws_row, ws_col, &["--demo", "--with", "at"])
+    }
+
+    fn start_with(ws_row: u16, ws_col: u16, arguments: &[&str]) -> Self {
         let size = Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).unwrap();
         let end = || Stdio::from(pty.slave.try_clone().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_homeostat"))
-            .args(["up", "--demo", "--with", "at", "--kubeconfig"])
+            .arg("up")
+            .args(arguments)
+            .arg("--kubeconfig")
             .arg(folder.path().join("kubeconfig"))
             .env("TERM", "xterm")
             .env("NO_COLOR", "1")
@@ -111,7 +117,7 @@ impl Demo {
     }
 }
 
-impl Drop for Demo {
+impl Drop for OnTerminal {
     fn drop(&mut self) {
         let _ = kill(self.pid(), Signal::SIGCONT);
         let _ = kill(self.pid(), Signal::SIGTERM);
@@ -121,7 +127,7 @@ impl Drop for Demo {
 
 #[test]
 fn a_window_that_changes_its_size_shows_the_picture_and_nothing_else() {
-    let demo = Demo::start(24, 100);
+    let demo = OnTerminal::start(24, 100);
     demo.shows("At greeting");
     for (rows, columns) in [(6, 30), (40, 120), (12, 50), (24, 100)] {
         let begin = demo.resize(rows, columns);
@@ -138,7 +144,7 @@ fn a_window_that_changes_its_size_shows_the_picture_and_nothing_else() {
 
 #[test]
 fn the_last_picture_stays_on_the_ordinary_screen_and_the_end_is_said() {
-    let mut demo = Demo::start(24, 100);
+    let mut demo = OnTerminal::start(24, 100);
     demo.shows("At greeting");
     kill(demo.pid(), Signal::SIGINT).unwrap();
     assert_eq!(demo.child.wait().unwrap().code(), Some(0));
@@ -153,7 +159,7 @@ fn the_last_picture_stays_on_the_ordinary_screen_and_the_end_is_said() {
 
 #[test]
 fn a_demo_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
-    let demo = Demo::start(24, 100);
+    let demo = OnTerminal::start(24, 100);
     demo.shows("At greeting");
     kill(demo.pid(), Signal::SIGTSTP).unwrap();
     eventually("it stops", || (demo.state() == "T").then_some(()));
@@ -164,4 +170,18 @@ fn a_demo_that_is_stopped_gives_the_terminal_back_until_it_goes_on() {
         let (_, after) = seen.rsplit_once(ORDINARY_SCREEN)?;
         (after.contains(OTHER_SCREEN) && after.contains("At greeting")).then_some(())
     });
+}
+
+#[test]
+fn who_starts_a_cluster_at_a_terminal_is_told_what_to_do_with_it() {
+    let mut up = OnTerminal::start_with(24, 100, &[]);
+    up.shows("Ctrl-C");
+    let seen = up.seen();
+    let lines: Vec<&str> = seen.lines().collect();
+    let kubeconfig = lines[0].strip_prefix("ready ").unwrap();
+    assert!(lines[1].ends_with(&format!("export KUBECONFIG={kubeconfig}")), "{seen}");
+    assert!(lines[2].contains("kubectl "), "{seen}");
+    kill(up.pid(), Signal::SIGINT).unwrap();
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    up.shows("stopped\r\n");
 }

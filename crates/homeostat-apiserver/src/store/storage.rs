@@ -87,6 +87,20 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
+    /// Something else has the name of the directory.
+    #[error("{path} is not a directory", path = path.display())]
+    NotADirectory {
+        /// The name.
+        path: PathBuf,
+    },
+    /// The directory is not empty, and no server has used it.
+    #[error("{path} holds {found}, and nothing that a server wrote", path = path.display())]
+    OfAnother {
+        /// The directory.
+        path: PathBuf,
+        /// Some of what is in it.
+        found: String,
+    },
     /// It worked, and then did not.
     #[error("the first objects could not be written; the server's log says why")]
     Failed,

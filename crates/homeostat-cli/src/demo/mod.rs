@@ -9,4 +9,4 @@ mod tree;
 mod view;
 
 pub(crate) use samples::apply;
-pub(crate) use view::{farewell, hint, watch};
+pub(crate) use view::{farewell, watch};

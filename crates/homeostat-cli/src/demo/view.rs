@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::health::health;
 use super::screen::Screen;
 use super::tree::Fact;
+use crate::advice::advice;
 use crate::operators::Operator;
 use crate::say::say;
 
@@ -38,7 +39,7 @@ pub(crate) async fn watch(
             informer
         })
         .collect();
-    let mut screen = Screen::new(advice(kubeconfig));
+    let mut screen = Screen::new(advice(kubeconfig, true));
     let mut calls = screen.calls();
     loop {
         tokio::select! {
@@ -48,21 +49,6 @@ pub(crate) async fn watch(
         }
         screen.show(facts(&informers, env.now()));
     }
-}
-
-/// What to try, for somebody who sits at a terminal. Elsewhere nothing but lines of facts is printed.
-pub(crate) fn hint(kubeconfig: &Path) {
-    if std::io::stdout().is_terminal() {
-        say(format_args!("{}\n", advice(kubeconfig)));
-    }
-}
-
-fn advice(kubeconfig: &Path) -> String {
-    format!(
-        "In another terminal: export KUBECONFIG={}\n\
-         Then try `kubectl delete deployment hello` and see it come back. Ctrl-C ends everything.",
-        kubeconfig.display()
-    )
 }
 
 /// That the interrupt was heard: to end every process in order may take seconds.
