@@ -13,6 +13,7 @@ mod converter;
 mod dice;
 mod difference;
 mod documents;
+mod faults;
 mod known;
 mod normal;
 mod random;
