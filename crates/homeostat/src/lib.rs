@@ -52,7 +52,7 @@
 //! | say what comes next | [`Outcome`], [`Error`] |
 //! | run controllers, lead, be asked how it goes | [`Manager`], [`Running`], [`Lease`], [`Metrics`] |
 //! | answer the API's questions | [`webhook`] |
-//! | see what happened and why | [`Journal`], [`HotLoop`] |
+//! | see what happened and why | [`Journal`], [`HotLoop`], [`log`] |
 //! | write a loop by hand | [`cache`], [`queue`] |
 //!
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
@@ -75,6 +75,7 @@ pub mod key;
 pub mod kind;
 pub mod labels;
 pub mod lease;
+pub mod log;
 pub mod manager;
 pub mod metrics;
 pub mod outcome;

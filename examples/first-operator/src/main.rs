@@ -5,6 +5,6 @@ use homeostat::{Manager, Result};
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    tracing_subscriber::fmt().init();
+    homeostat::log::to_stderr();
     Manager::from_env().await?.with_crd::<Greeting>().with(controller()).run().await
 }

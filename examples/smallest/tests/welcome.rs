@@ -6,8 +6,8 @@
 #[path = "../src/main.rs"]
 mod smallest;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use homeostat::Controller;
 use homeostat_testing::on_cluster;
@@ -35,18 +35,41 @@ fn a_namespace_is_welcomed_and_the_welcome_is_put_back() {
     });
 }
 
+/// What the program says to a kubeconfig that cannot be used.
+fn words(kubeconfig: &Path) -> String {
+    let program = Command::new(env!("CARGO_BIN_EXE_smallest"))
+        .env("KUBECONFIG", kubeconfig)
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    assert_eq!((program.status.code(), program.stdout), (Some(1), Vec::new()));
+    String::from_utf8(program.stderr).unwrap()
+}
+
 #[test]
 fn the_program_says_at_once_what_it_does_and_how_to_see_it() {
     // Also before there is a cluster to be seen.
-    let mut program = Command::new(env!("CARGO_BIN_EXE_smallest"))
-        .env("KUBECONFIG", "/nowhere")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut first = String::new();
-    BufReader::new(program.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    program.kill().unwrap();
-    program.wait().unwrap();
+    let words = words(Path::new("/nowhere"));
+    let first = words.lines().next().unwrap();
     assert!(first.contains("ConfigMap") && first.contains("kubectl get"), "{first}");
+}
+
+#[test]
+fn a_log_that_goes_elsewhere_than_to_a_terminal_has_no_colours() {
+    assert!(!words(Path::new("/nowhere")).contains('\u{1b}'));
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_used_is_one_line_with_its_name_and_what_to_do() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs");
+    for path in [file.as_path(), Path::new("/nowhere")] {
+        let words = words(path);
+        let last = words.lines().last().unwrap();
+        assert!(
+            last.starts_with("Error: ") && words.matches("kubeconfig ").count() == 1,
+            "{words}"
+        );
+        assert!(last.contains(path.to_str().unwrap()), "{words}");
+        assert!(last.ends_with("point KUBECONFIG at another file"), "{words}");
+    }
 }

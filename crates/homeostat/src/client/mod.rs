@@ -1,10 +1,11 @@
-//! The way to the API: connections ([`connect`]), and the client that reconciles use.
+//! The way to the API: connections ([`connect`], [`from_env`]), and the client that reconciles use.
 //!
 //! Every request of a reconcile has a time limit, is sent again where that is safe, and is counted;
 //! a write passes only while this process leads. What the API warns of is in the log. That client is a layer around the manager's, so
 //! that what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too.
 //! Watches do not come through here.
 
+mod access;
 mod ahead;
 mod connections;
 mod limited;
@@ -27,6 +28,8 @@ use crate::error::{BoxError, Error};
 use crate::lease::Fence;
 use crate::metrics::Metrics;
 
+pub use access::from_env;
+pub(crate) use access::{config_of_context, config_of_file};
 use retry::Fate;
 pub use transport::connect;
 use warning::Warnings;

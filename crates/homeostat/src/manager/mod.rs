@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -88,12 +87,8 @@ impl Manager {
     /// # Errors
     /// When none of them is there or can be read. Nothing is connected yet.
     pub async fn from_env() -> Result<Self> {
-        let config = kube::Config::infer().await.map_err(|error| {
-            Error::transient(format!(
-                "no cluster is named: point KUBECONFIG at a kubeconfig file, or run in a Pod ({error})"
-            ))
-        })?;
-        Self::from_config(&config)
+        let env = Env::system();
+        Ok(Self::new(client::from_env(env.clone()).await?, env))
     }
 
     /// A manager for the current context of a kubeconfig file.
@@ -101,10 +96,7 @@ impl Manager {
     /// # Errors
     /// When the file cannot be read or names no usable cluster.
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self> {
-        let file = Kubeconfig::read_from(path).map_err(Error::transient)?;
-        let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(file, &options).await;
-        Self::from_config(&config.map_err(Error::transient)?)
+        Self::from_config(&client::config_of_file(path.as_ref()).await?)
     }
 
     /// A manager for the context of that name in `$KUBECONFIG` or `~/.kube/config`.
@@ -112,9 +104,7 @@ impl Manager {
     /// # Errors
     /// When there is no such context, or it names no usable cluster.
     pub async fn from_context(name: &str) -> Result<Self> {
-        let options = KubeConfigOptions { context: Some(name.to_owned()), ..Default::default() };
-        let config = kube::Config::from_kubeconfig(&options).await;
-        Self::from_config(&config.map_err(Error::transient)?)
+        Self::from_config(&client::config_of_context(name).await?)
     }
 
     fn from_config(config: &kube::Config) -> Result<Self> {
@@ -301,7 +291,10 @@ impl Manager {
         tokio::pin!(end);
         let running = tokio::select! {
             biased;
-            () = &mut end => return Ok(()),
+            () = &mut end => {
+                tracing::info!("stopped before it ran");
+                return Ok(());
+            }
             running = self.start() => running?,
         };
         tracing::info!("running; SIGINT or SIGTERM ends it");
@@ -311,7 +304,11 @@ impl Manager {
             error = running.failed() => Some(error),
         };
         let stopped = running.stop().await;
-        failed.map_or(stopped, Err)
+        let ended = failed.map_or(stopped, Err);
+        if ended.is_ok() {
+            tracing::info!("stopped");
+        }
+        ended
     }
 
     /// Starts everything and returns when all caches are in sync.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use homeostat::controller::Related;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::DynamicObject;
+use homeostat::manager::Runnable;
 use homeostat::{Context, Controller, Kind, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
@@ -44,7 +45,8 @@ impl Subscriber for Capture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
         let ours = target.starts_with(env!("CARGO_CRATE_NAME"));
-        metadata.is_span() || ours || target == "homeostat::client::warning"
+        let theirs = ["homeostat::client::warning", "homeostat::manager"];
+        metadata.is_span() || ours || theirs.contains(&target)
     }
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let mut fields = Fields::new();
@@ -160,5 +162,26 @@ fn requests_have_spans_and_what_the_api_warns_of_is_told_once() {
             captured.events.iter().find(|(_, fields)| fields.contains_key("warning")).unwrap();
         let span = &captured.spans[usize::try_from(within.unwrap()).unwrap() - 1];
         assert_eq!(span.0, "reconcile", "it says in which");
+    });
+}
+
+#[test]
+fn a_manager_says_that_it_runs_and_that_it_has_stopped() {
+    on_cluster(async |cluster| {
+        let (capture, _listening) = listen();
+        let (told, begun) = tokio::sync::oneshot::channel();
+        let told = Mutex::new(Some(told));
+        let works = Runnable::new("works", move |_| {
+            let _ = told.lock().unwrap().take().map(|told| told.send(()));
+            async { Ok(()) }
+        });
+        let manager = cluster.manager().with_runnable(works);
+        manager.run_until(async { drop(begun.await) }).await.unwrap();
+        cluster.manager().run_until(std::future::ready(())).await.unwrap();
+        let captured = capture.0.lock().unwrap();
+        let lines: Vec<&str> =
+            captured.events.iter().map(|(_, fields)| fields["message"].as_str()).collect();
+        let expected = ["running; SIGINT or SIGTERM ends it", "stopped", "stopped before it ran"];
+        assert_eq!(lines, expected);
     });
 }
