@@ -131,11 +131,10 @@ impl Up {
             hint(kubeconfig.path(), self.demo);
             let show = async {
                 if self.demo {
-                    demo::apply(&parts.client, &env, &chosen)
-                        .await
-                        .map_err(|error| Failure::Start(error.into()))?;
                     let path = kubeconfig.path();
-                    demo::watch(parts.client.clone(), env.clone(), chosen.clone(), path).await;
+                    let shown =
+                        demo::watch(parts.client.clone(), env.clone(), chosen.clone(), path).await;
+                    return shown.map(drop).map_err(|error| Failure::Start(error.into()));
                 }
                 std::future::pending().await
             };

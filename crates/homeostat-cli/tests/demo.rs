@@ -31,3 +31,25 @@ fn the_demo_converges_and_nothing_is_left_when_every_custom_resource_is_deleted(
     });
     eventually("no process is left", || up.descendants().is_empty().then_some(()));
 }
+
+#[test]
+fn the_demo_tells_every_correction_once_however_quick_it_was() {
+    let up = Up::start(&["--demo", "--with", "webapp"]);
+    let told = |words: &str| up.said().lines().filter(|line| line.contains(words)).count();
+    let heard = |words: &str, times: usize| {
+        eventually(&format!("{times} times {words:?}"), || (told(words) >= times).then_some(()));
+    };
+    let corrected = "WebApp hello: Corrected: Deployment hello is as declared again";
+    let created = "WebApp hello: Created: created Deployment hello";
+    up.kubectl(&["wait", "webapp/hello", "--for=condition=Ready", "--timeout=60s"]);
+    heard(created, 1);
+    for time in 1..=3 {
+        up.kubectl(&["scale", "deployment", "hello", "--replicas=5"]);
+        heard(corrected, time);
+    }
+    up.kubectl(&["delete", "deployment", "hello"]);
+    heard(created, 2);
+    up.kubectl(&["wait", "webapp/hello", "--for=condition=Ready", "--timeout=60s"]);
+    heard("WebApp hello: 2 of 2", 2);
+    assert_eq!((told(corrected), told(created)), (3, 2), "{}", up.said());
+}

@@ -40,9 +40,13 @@ impl Health {
 /// How an object of that kind is.
 pub(crate) fn health(kind: &str, object: &Value, now: Timestamp) -> (Health, String) {
     let (health, words) = judge(kind, object, now);
-    // One line without control characters, whoever wrote it.
+    (health, one_line(&words))
+}
+
+/// One line without control characters, whoever wrote it.
+pub(crate) fn one_line(words: &str) -> String {
     let words = words.replace(char::is_control, " ");
-    (health, words.split_whitespace().collect::<Vec<_>>().join(" "))
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn judge(kind: &str, object: &Value, now: Timestamp) -> (Health, String) {

@@ -1,6 +1,7 @@
-//! `--demo`: one object for each operator, and a view of how they converge.
+//! `--demo`: one object for each operator, and a view of how they converge and are put right.
 
 mod calls;
+mod feed;
 mod health;
 mod picture;
 mod samples;
@@ -8,5 +9,4 @@ mod screen;
 mod tree;
 mod view;
 
-pub(crate) use samples::apply;
 pub(crate) use view::{farewell, watch};

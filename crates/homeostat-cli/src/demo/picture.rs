@@ -4,6 +4,7 @@
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+use super::feed::Deed;
 use super::health::Health;
 use super::tree::{Fact, Row, rows};
 
@@ -23,11 +24,17 @@ pub(crate) struct Window {
     pub(crate) height: usize,
 }
 
-/// The heading, where the tree leaves room for it, and the tree.
+/// The heading, where the tree leaves room for it, the tree, and as many of the last deeds as there
+/// is room for below.
 ///
 /// Every object has a line as long as there are enough of them. Those that are left go to the long
 /// phrases, of what fails before all others; one that does not get all it needs ends with `…`.
-pub(crate) fn picture(heading: &str, facts: &[Fact], window: Window) -> Vec<String> {
+pub(crate) fn picture(
+    heading: &str,
+    facts: &[Fact],
+    deeds: &[Deed],
+    window: Window,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if !heading.is_empty() {
         lines.extend(textwrap::wrap(heading, options(window.width)).into_iter().map(Into::into));
@@ -37,7 +44,18 @@ pub(crate) fn picture(heading: &str, facts: &[Fact], window: Window) -> Vec<Stri
         lines.clear();
     }
     lines.extend(tree(facts, Window { height: window.height - lines.len(), ..window }));
+    // One line stays empty in between.
+    let room = window.height.saturating_sub(lines.len() + 1).min(deeds.len());
+    if room > 0 {
+        lines.push(String::new());
+        lines.extend(deeds[deeds.len() - room..].iter().map(told));
+    }
     lines.iter().map(|line| shortened(line, window.width)).collect()
+}
+
+/// The time tells one that happened again from the one before.
+fn told(deed: &Deed) -> String {
+    format!("{} {}", deed.at.strftime("%H:%M:%SZ"), deed.words)
 }
 
 /// Words stay whole where they can: people copy them.
@@ -139,8 +157,12 @@ mod tests {
         Fact { state: LONG.to_owned(), health: Health::Failing, ..fact(title, uid, owner) }
     }
 
+    fn deed(words: &str) -> Deed {
+        Deed { at: "2026-01-01T00:01:02Z".parse().unwrap(), words: words.to_owned() }
+    }
+
     fn drawn(facts: &[Fact], width: usize, height: usize) -> Vec<String> {
-        picture("", facts, Window { width, height })
+        picture("", facts, &[], Window { width, height })
     }
 
     #[test]
@@ -227,7 +249,8 @@ mod tests {
         ];
         for width in 1..130 {
             for height in 0..20 {
-                let lines = picture("Two words\nand a line", &facts, Window { width, height });
+                let window = Window { width, height };
+                let lines = picture("Two words\nand a line", &facts, &[deed(LONG)], window);
                 assert!(lines.len() <= height, "{width}x{height}: {lines:#?}");
                 let widest = lines.iter().map(|line| display_width(line)).max().unwrap_or(0);
                 assert!(widest <= width, "{width}x{height}: {lines:#?}");
@@ -238,8 +261,18 @@ mod tests {
     #[test]
     fn the_heading_makes_room_for_the_tree_in_a_low_window() {
         let facts = [fact("WebApp w", "1", None)];
-        let with = |height| picture("Try this", &facts, Window { width: 80, height });
+        let with = |height| picture("Try this", &facts, &[], Window { width: 80, height });
         assert_eq!(with(3), ["Try this", "", "WebApp w  ● Ready"]);
         assert_eq!(with(2), ["WebApp w  ● Ready"]);
+    }
+
+    #[test]
+    fn the_last_deeds_stand_below_the_tree_as_far_as_there_is_room() {
+        let (facts, deeds) = ([fact("WebApp w", "1", None)], ["one", "two"].map(deed));
+        let with = |height| picture("", &facts, &deeds, Window { width: 80, height });
+        let tree = "WebApp w  ● Ready";
+        assert_eq!(with(9), [tree, "", "00:01:02Z one", "00:01:02Z two"]);
+        assert_eq!(with(3), [tree, "", "00:01:02Z two"]);
+        assert_eq!(with(2), [tree]);
     }
 }

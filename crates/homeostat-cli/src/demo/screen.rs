@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, raise};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::calls::{Call, Calls};
+use super::feed::Deed;
 use super::health::Health;
 use super::picture::{Window, picture};
 use super::tree::Fact;
@@ -25,6 +26,9 @@ const ORDINARY_SCREEN: &str = "\x1b[?25h\x1b[?1049l";
 const HOME: &str = "\x1b[H";
 const EMPTY: &str = "\x1b[2K";
 
+/// More than this fit no window; older ones are told by `kubectl events`.
+const MOST_DEEDS: usize = 100;
+
 /// Where the view goes.
 pub(crate) enum Screen {
     Terminal(Picture),
@@ -36,7 +40,8 @@ impl Screen {
     pub(crate) fn new(heading: String) -> Self {
         let terminal = Term::stdout();
         if terminal.features().is_attended() && !console::is_dumb() {
-            Self::Terminal(Picture { terminal, heading, facts: Vec::new(), up: false })
+            let (facts, deeds) = (Vec::new(), Vec::new());
+            Self::Terminal(Picture { terminal, heading, facts, deeds, up: false })
         } else {
             Self::Lines { shown: BTreeMap::new() }
         }
@@ -57,13 +62,21 @@ impl Screen {
         }
     }
 
-    pub(crate) fn show(&mut self, facts: Vec<Fact>) {
+    /// Shows how things are, and what was done since it was asked last.
+    pub(crate) fn show(&mut self, facts: Vec<Fact>, news: Vec<Deed>) {
         match self {
             Self::Terminal(picture) => {
                 picture.facts = facts;
+                picture.deeds.extend(news);
+                picture.deeds.drain(..picture.deeds.len().saturating_sub(MOST_DEEDS));
                 picture.draw();
             }
-            Self::Lines { shown } => print_changes(shown, &facts),
+            Self::Lines { shown } => {
+                for deed in news {
+                    say(format_args!("{}", deed.words));
+                }
+                print_changes(shown, &facts);
+            }
         }
     }
 }
@@ -73,6 +86,7 @@ pub(crate) struct Picture {
     terminal: Term,
     heading: String,
     facts: Vec<Fact>,
+    deeds: Vec<Deed>,
     /// Whether the other screen is there.
     up: bool,
 }
@@ -88,7 +102,7 @@ impl Picture {
             self.write(OTHER_SCREEN);
         }
         let window = self.window();
-        let mut lines = picture(&self.heading, &self.facts, window);
+        let mut lines = picture(&self.heading, &self.facts, &self.deeds, window);
         lines.resize(window.height, String::new());
         // A line that is full to its last place must not be emptied after that.
         let lines: Vec<String> =
@@ -127,7 +141,7 @@ impl Drop for Picture {
         self.take_down();
         // What does not fit the window can be read by going back.
         let window = Window { height: usize::MAX, ..self.window() };
-        for line in picture("", &self.facts, window) {
+        for line in picture("", &self.facts, &self.deeds, window) {
             say(format_args!("{}", painted(&line)));
         }
     }

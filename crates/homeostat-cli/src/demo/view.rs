@@ -1,16 +1,21 @@
 //! Follows the cluster and has it shown, whenever something changes or the terminal asks.
 
+use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat::cache::{Caches, Entry, Informer, Scope};
+use homeostat::k8s_openapi::api::events::v1::Event;
 use homeostat::{Env, Kind};
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::feed::Feed;
 use super::health::health;
+use super::samples;
 use super::screen::Screen;
 use super::tree::Fact;
 use crate::advice::advice;
@@ -20,25 +25,26 @@ use crate::say::say;
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Shows the objects of the chosen operators and what they own, until dropped.
+/// Applies the demo's objects, and shows them, what they own and what becomes of them, until dropped.
 pub(crate) async fn watch(
     client: kube::Client,
     env: Env,
     chosen: Vec<Operator>,
     kubeconfig: &Path,
-) {
+) -> kube::Result<Infallible> {
+    let mut feed = Feed::since(env.now());
+    samples::apply(&client, &env, &chosen).await?;
     let caches = Caches::new(client, env.clone());
     let changed = Arc::new(Notify::new());
-    let informers: Vec<Informer> = kinds(&chosen)
-        .into_iter()
-        .map(|kind| {
-            let informer = caches.informer(kind, Scope::namespace("default"));
-            let changed = Arc::clone(&changed);
-            informer.on_event(move |_| changed.notify_one());
-            informer.start();
-            informer
-        })
-        .collect();
+    let follow = |kind| {
+        let informer = caches.informer(kind, Scope::namespace("default"));
+        let changed = Arc::clone(&changed);
+        informer.on_event(move |_| changed.notify_one());
+        informer.start();
+        informer
+    };
+    let informers: Vec<Informer> = kinds(&chosen).into_iter().map(follow).collect();
+    let events = follow(Kind::of::<Event>());
     let mut screen = Screen::new(advice(kubeconfig, true));
     let mut calls = screen.calls();
     loop {
@@ -47,8 +53,20 @@ pub(crate) async fn watch(
             () = changed.notified() => env.sleep(FRAME).await,
             call = calls.next() => screen.heed(call),
         }
-        screen.show(facts(&informers, env.now()));
+        let news = feed.news(&events_about(&chosen, &events));
+        screen.show(facts(&informers, env.now()), news);
     }
+}
+
+/// The events about the operators' own objects, and so of the operators.
+fn events_about(chosen: &[Operator], events: &Informer) -> Vec<Value> {
+    let kinds: Vec<Kind> = chosen.iter().map(|operator| (operator.kind)()).collect();
+    let is_about = |event: &Value| {
+        let (kind, version) = (&event["regarding"]["kind"], &event["regarding"]["apiVersion"]);
+        kinds.iter().any(|of| *kind == of.kind() && *version == of.api_version())
+    };
+    let all = events.entries().into_iter().filter_map(|entry| entry.value().ok());
+    all.filter(is_about).collect()
 }
 
 /// That the interrupt was heard: to end every process in order may take seconds.

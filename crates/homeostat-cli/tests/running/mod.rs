@@ -11,6 +11,7 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -38,8 +39,9 @@ pub(crate) struct Up {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) kubectl: PathBuf,
     folder: TempDir,
-    /// What it says after it is ready.
-    said: Option<JoinHandle<String>>,
+    /// What it says after it is ready, and who listens to it.
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Up {
@@ -88,12 +90,14 @@ impl Up {
         });
         let kubeconfig = PathBuf::from(path);
         // What else it prints must not block it.
-        let said = std::thread::spawn(move || {
-            let mut said = String::new();
-            let _ = output.read_to_string(&mut said);
-            said
-        });
-        Self { child, kubeconfig, kubectl: kubectls().remove(0), folder, said: Some(said) }
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let listener = Some(std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                *heard.lock().unwrap() += &format!("{line}\n");
+            }
+        }));
+        Self { child, kubeconfig, kubectl: kubectls().remove(0), folder, said, listener }
     }
 
     /// The same cluster, driven by another kubectl.
@@ -210,7 +214,13 @@ impl Up {
     pub(crate) fn end_hearing(mut self, signal: Signal) -> (Option<i32>, String) {
         kill(self.pid(), signal).unwrap();
         let code = self.child.wait().unwrap().code();
-        (code, self.said.take().unwrap().join().unwrap())
+        self.listener.take().unwrap().join().unwrap();
+        (code, self.said())
+    }
+
+    /// What it has said since it was ready.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
     }
 }
 
