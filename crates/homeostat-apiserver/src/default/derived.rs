@@ -181,7 +181,7 @@ fn service(spec: &mut Object) {
     }
     let ty = text(spec, "type").to_owned();
     if matches!(ty.as_str(), "ClusterIP" | "NodePort" | "LoadBalancer") {
-        set(spec, "internalTrafficPolicy", json!("Cluster"));
+        spec.entry("internalTrafficPolicy").or_insert_with(|| json!("Cluster"));
     }
     let external = !is_empty(spec.get("externalIPs"));
     if matches!(ty.as_str(), "NodePort" | "LoadBalancer") || (ty == "ClusterIP" && external) {

@@ -80,7 +80,30 @@ static ROWS: LazyLock<BTreeMap<&str, Vec<(&str, Value)>>> = LazyLock::new(|| {
 });
 
 /// Types whose numbers count as unset when they are zero.
-const ZERO_IS_UNSET: &[&str] = &["core.v1.Probe"];
+const ZERO_IS_UNSET: &[&str] =
+    &["core.v1.Probe", "flowcontrol.v1.FlowSchemaSpec", "flowcontrol.v1.QueuingConfiguration"];
+
+/// Texts that are set as soon as they are said, even if they are empty: validation meets them.
+const EMPTY_IS_SET: &[(&str, &[&str])] = &[
+    ("admissionregistration.v1.MatchResources", &["matchPolicy"]),
+    ("admissionregistration.v1.MutatingAdmissionPolicySpec", &["failurePolicy"]),
+    (
+        "admissionregistration.v1.MutatingWebhook",
+        &["failurePolicy", "matchPolicy", "reinvocationPolicy"],
+    ),
+    ("admissionregistration.v1.NamedRuleWithOperations", &["scope"]),
+    ("admissionregistration.v1.RuleWithOperations", &["scope"]),
+    ("admissionregistration.v1.ValidatingAdmissionPolicySpec", &["failurePolicy"]),
+    ("admissionregistration.v1.ValidatingWebhook", &["failurePolicy", "matchPolicy"]),
+    ("core.v1.PersistentVolumeClaimSpec", &["volumeMode"]),
+    ("core.v1.PersistentVolumeSpec", &["volumeMode"]),
+    ("discovery.v1.EndpointPort", &["protocol"]),
+    ("networking.v1.IngressClassParametersReference", &["scope"]),
+    ("networking.v1.NetworkPolicyPort", &["protocol"]),
+    ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
+    ("storage.v1.CSIDriverSpec", &["fsGroupPolicy"]),
+    ("storage.v1.StorageClass", &["reclaimPolicy", "volumeBindingMode"]),
+];
 
 fn walk(schema: Schema<'_>, value: &mut Value) {
     let node = schema.node();
@@ -90,7 +113,9 @@ fn walk(schema: Schema<'_>, value: &mut Value) {
             if let Some(rows) = ROWS.get(ty) {
                 let zero_is_unset = ZERO_IS_UNSET.contains(&ty);
                 for (field, default) in rows {
-                    if is_unset(object.get(*field), zero_is_unset) {
+                    if is_unset(object.get(*field), zero_is_unset)
+                        && !is_empty_and_set(ty, object.get(*field), field)
+                    {
                         object.insert((*field).to_owned(), default.clone());
                     }
                 }
@@ -109,6 +134,12 @@ fn walk(schema: Schema<'_>, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// Whether it is a text that is empty on purpose.
+fn is_empty_and_set(ty: &str, value: Option<&Value>, field: &str) -> bool {
+    matches!(value, Some(Value::String(_)))
+        && EMPTY_IS_SET.iter().any(|(known, fields)| *known == ty && fields.contains(&field))
 }
 
 fn is_unset(value: Option<&Value>, zero_is_unset: bool) -> bool {

@@ -99,7 +99,12 @@ fn node(line: Written, base: Node) -> Node {
         default: line.default.or(base.default),
         preserve_unknown: line.open || base.preserve_unknown,
         list_type,
-        atomic_map: line.map_type == "atomic" || base.atomic_map,
+        // A field may say otherwise than its type.
+        atomic_map: match line.map_type.as_str() {
+            "atomic" => true,
+            "granular" => false,
+            _ => base.atomic_map,
+        },
         patch: PatchRule {
             merge: line.patch.split(',').any(|word| word == "merge"),
             replace: line.patch.split(',').any(|word| word == "replace"),

@@ -11,7 +11,10 @@ use crate::kinds::Kind;
 const ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 /// Finalizers of built-in kinds that need no domain.
-const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+pub(super) const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+pub(super) const UNKNOWN_FINALIZER: &str =
+    "name is neither a standard finalizer name nor is it fully qualified";
 
 /// What an update leaves as it is.
 const FIXED: &[&str] = &[
@@ -30,6 +33,7 @@ fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
         ("rbac.authorization.k8s.io", _) | ("", "Event") => name::path_segment,
         ("networking.k8s.io", "IPAddress") => name::ip_address,
         ("policy", "PodDisruptionBudget") => |_| Vec::new(),
+        ("", "ReplicationController") | ("resource.k8s.io", "DeviceClass") => name::long_name,
         _ => name::dns_subdomain,
     }
 }
@@ -44,6 +48,10 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
         None => identity(kind, meta),
         Some(old) => update(meta, old.get("metadata").unwrap_or(&empty)),
     };
+    if let Some(generation) = meta.get("generation").filter(|it| it.as_i64() < Some(0)) {
+        let detail = "must be greater than or equal to 0";
+        errors.push(invalid("metadata.generation", generation.clone(), detail));
+    }
     errors.extend(labels(meta.get("labels"), "metadata.labels"));
     errors.extend(annotations(meta.get("annotations"), "metadata.annotations"));
     owners(meta, &mut errors);
@@ -54,7 +62,7 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
                 errors.push(invalid(
                     format!("metadata.finalizers[{index}]"),
                     finalizer,
-                    "name is neither a standard finalizer name nor is it fully qualified",
+                    UNKNOWN_FINALIZER,
                 ));
             }
         }

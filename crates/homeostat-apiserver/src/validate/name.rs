@@ -1,8 +1,11 @@
 //! The forms of names: each function says what is wrong with a text, or nothing.
+//!
+//! What is too long is counted in bytes everywhere; only keys and values of labels, and the names
+//! of a few kinds, say so, and the others speak of characters.
 
 /// DNS-1123 label: up to 63 lower case letters, digits and dashes.
 pub(crate) fn dns_label(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 63);
+    let mut errors = too_long(text, 63, CHARACTERS);
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if !is_label(text, lower) && text.split('.').all(|part| is_label(part, lower)) {
         errors.push("must not contain dots".to_owned());
@@ -19,7 +22,7 @@ pub(crate) fn dns_label(text: &str) -> Vec<String> {
 
 /// DNS-1035 label: as [`dns_label`], starting with a letter.
 pub(crate) fn dns_label_1035(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 63);
+    let mut errors = too_long(text, 63, CHARACTERS);
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if !is_label(text, lower) || !text.starts_with(|c: char| c.is_ascii_lowercase()) {
         errors.push(
@@ -34,7 +37,16 @@ pub(crate) fn dns_label_1035(text: &str) -> Vec<String> {
 
 /// DNS-1123 subdomain: labels joined by dots, up to 253 characters.
 pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 253);
+    subdomain(text, CHARACTERS)
+}
+
+/// The same, for the kinds and keys whose length is given in bytes.
+pub(super) fn long_name(text: &str) -> Vec<String> {
+    subdomain(text, BYTES)
+}
+
+fn subdomain(text: &str, unit: &str) -> Vec<String> {
+    let mut errors = too_long(text, 253, unit);
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if !text.split('.').all(|label| is_label(label, lower)) {
         errors.push(
@@ -50,7 +62,7 @@ pub(crate) fn dns_subdomain(text: &str) -> Vec<String> {
 
 /// A DNS name whose labels may have underscores, except at their end.
 pub(super) fn dns_subdomain_or_underscore(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 253);
+    let mut errors = too_long(text, 253, CHARACTERS);
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_good = |label: &str| {
         let label = label.strip_prefix('_').unwrap_or(label);
@@ -104,7 +116,7 @@ pub(crate) fn qualified(text: &str) -> Vec<String> {
     match prefix {
         Some("") => errors.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            errors.extend(dns_subdomain(prefix).into_iter().map(|e| format!("prefix part {e}")));
+            errors.extend(long_name(prefix).into_iter().map(|e| format!("prefix part {e}")));
         }
         None => {}
     }
@@ -121,7 +133,7 @@ pub(crate) fn qualified(text: &str) -> Vec<String> {
 
 /// What labels may hold: nothing, or up to 63 characters.
 pub(crate) fn label_value(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 63);
+    let mut errors = too_long(text, 63, BYTES);
     if !text.is_empty() && !is_word(text) {
         errors.push(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
@@ -136,11 +148,11 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
 
 /// Names of ports, as IANA service names are formed.
 pub(super) fn port_name(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 15);
+    let mut errors = too_long(text, 15, CHARACTERS);
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     for (broken, words) in [
         (
-            !text.chars().all(plain),
+            text.is_empty() || !text.chars().all(plain),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
         ),
         (!text.chars().any(|c| c.is_ascii_lowercase()), "must contain at least one letter (a-z)"),
@@ -156,7 +168,7 @@ pub(super) fn port_name(text: &str) -> Vec<String> {
 
 /// Keys of ConfigMaps and Secrets.
 pub(super) fn config_key(text: &str) -> Vec<String> {
-    let mut errors = too_long(text, 253);
+    let mut errors = too_long(text, 253, CHARACTERS);
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || !text.chars().all(plain) {
         errors.push(
@@ -178,8 +190,11 @@ const WORD: &str = "must consist of alphanumeric characters, '-', '_' or '.', an
      with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
      validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-fn too_long(text: &str, most: usize) -> Vec<String> {
-    if text.len() > most { vec![format!("must be no more than {most} bytes")] } else { Vec::new() }
+const BYTES: &str = "bytes";
+const CHARACTERS: &str = "characters";
+
+fn too_long(text: &str, most: usize, unit: &str) -> Vec<String> {
+    if text.len() > most { vec![format!("must be no more than {most} {unit}")] } else { Vec::new() }
 }
 
 fn is_label(text: &str, inner: impl Fn(char) -> bool) -> bool {
@@ -205,7 +220,8 @@ mod tests {
         for bad in ["", "-a", "a-", "A", "a_b", "a.b"] {
             assert_eq!(dns_label(bad).len(), 1, "{bad:?}");
         }
-        assert_eq!(dns_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
+        assert_eq!(label_value(&"a".repeat(64)), ["must be no more than 63 bytes"]);
         assert_eq!(dns_subdomain("a..b").len(), 1);
     }
 

@@ -7,6 +7,8 @@ mod addresses;
 mod certificates;
 mod daemonsets;
 mod definitions;
+mod drivers;
+mod endpointslices;
 mod families;
 mod flow_control;
 mod jobs;
@@ -88,8 +90,10 @@ const NONE: Hooks = Hooks {
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
     ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
+    ("csidrivers.storage.k8s.io", drivers::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("daemonsets.apps", daemonsets::HOOKS),
+    ("endpointslices.discovery.k8s.io", endpointslices::HOOKS),
     ("flowschemas.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),

@@ -1,6 +1,6 @@
-//! Volumes and claims: a phase from the start.
+//! Volumes and claims: a phase from the start, and one way to say what a volume is filled with.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Hooks, NONE};
 use crate::registry::metadata;
@@ -17,7 +17,59 @@ pub(super) const HOOKS: Hooks = Hooks {
 pub(super) const CLAIM_HOOKS: Hooks = Hooks {
     create: |_, _, object| {
         metadata::set_top(object, "status", Some(json!({"phase": "Pending"})));
+        fill(None, object);
+        Ok(())
+    },
+    update: |_, _, live, object| {
+        fill(Some(live), object);
         Ok(())
     },
     ..NONE
 };
+
+/// What claims are filled with has two fields: the older one knows claims and snapshots only and is
+/// dropped if it names something else. Each is copied to the other one.
+fn fill(live: Option<&Value>, claim: &mut Value) {
+    let in_use = |field: &str| live.is_some_and(|live| live["spec"].get(field).is_some());
+    let (source_in_use, reference_in_use) = (in_use("dataSource"), in_use("dataSourceRef"));
+    let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if !spec.contains_key("dataSource") && !spec.contains_key("dataSourceRef") {
+        return;
+    }
+    // Data of another namespace is not for everybody yet.
+    let elsewhere = |spec: &Map<String, Value>| {
+        let space = spec.get("dataSourceRef").and_then(|data| data.get("namespace"));
+        space.and_then(Value::as_str).is_some_and(|space| !space.is_empty())
+    };
+    if elsewhere(spec) && !reference_in_use {
+        spec.shift_remove("dataSourceRef");
+    }
+    if !source_in_use && !reference_in_use && !spec.contains_key("dataSourceRef") {
+        let text = |field| spec["dataSource"].get(field).and_then(Value::as_str).unwrap_or("");
+        let known = matches!(
+            (text("apiGroup"), text("kind")),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        );
+        if !known {
+            spec.shift_remove("dataSource");
+        }
+    }
+    if !elsewhere(spec) {
+        for (from, to) in [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")] {
+            if let (Some(data), false) = (spec.get(from).cloned(), spec.contains_key(to)) {
+                let field = |field: &str| data.get(field).cloned().unwrap_or_default();
+                let copy = json!({
+                    "apiGroup": field("apiGroup"),
+                    "kind": field("kind"),
+                    "name": field("name"),
+                });
+                spec.insert(to.to_owned(), copy);
+            }
+        }
+    }
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(data) = spec.get_mut(field).and_then(Value::as_object_mut) {
+            data.entry("apiGroup").or_insert(Value::Null);
+        }
+    }
+}

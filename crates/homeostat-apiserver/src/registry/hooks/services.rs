@@ -123,10 +123,14 @@ fn has_node_ports(service: &Value) -> bool {
 
 fn allocate_node_ports(writer: &Writer<'_>, service: &mut Value) {
     let wanted = has_node_ports(service);
-    let mut taken = if wanted { taken_ports(writer, service) } else { BTreeSet::new() };
+    // A load balancer may do without them.
+    let given = wanted
+        && (text(service, "/spec/type") == "NodePort"
+            || service["spec"].get("allocateLoadBalancerNodePorts") != Some(&json!(false)));
+    let mut taken = if given { taken_ports(writer, service) } else { BTreeSet::new() };
     let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
-        if wanted && port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
+        if given && port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
             if let Some(free) = NODE_PORTS.clone().find(|port| !taken.contains(port)) {
                 taken.insert(free);
                 port["nodePort"] = free.into();

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
+use crate::validate::metadata::{STANDARD_FINALIZERS, UNKNOWN_FINALIZER};
 use crate::validate::{ip, name};
 
 /// The most bytes of data.
@@ -113,6 +114,18 @@ pub(super) fn controller_revision(value: &Value, old: Option<&Value>, report: &m
     report.immutable(value, old, "/data");
 }
 
+pub(super) fn namespace(value: &Value, _: Option<&Value>, report: &mut Report) {
+    for finalizer in list(value, "/spec/finalizers").iter().filter_map(Value::as_str) {
+        let path = "spec.finalizers";
+        for problem in name::qualified(finalizer) {
+            report.invalid(path, finalizer, problem);
+        }
+        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+            report.invalid(path, finalizer, UNKNOWN_FINALIZER);
+        }
+    }
+}
+
 pub(super) fn node(value: &Value, _: Option<&Value>, report: &mut Report) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, taint) in list(value, "/spec/taints").iter().enumerate() {
@@ -120,6 +133,11 @@ pub(super) fn node(value: &Value, _: Option<&Value>, report: &mut Report) {
         let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
         for problem in name::qualified(key) {
             report.invalid(format!("{path}.key"), key, problem);
+        }
+        let given = text(taint, "/value");
+        let problems = name::label_value(given);
+        if !problems.is_empty() {
+            report.invalid(format!("{path}.value"), given, problems.join(";"));
         }
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         report.one_of(&format!("{path}.effect"), effect, &effects);

@@ -2,9 +2,13 @@
 
 use serde_json::Value;
 
+use super::devices::few;
 use super::report::{Report, at, list, text};
 use super::service::{PROTOCOLS, reachable};
-use crate::validate::ip;
+use crate::validate::{ip, name};
+
+/// The most zones or nodes that an endpoint is meant for.
+const MOST_HINTS: usize = 8;
 
 pub(super) fn endpoints(value: &Value, _: Option<&Value>, report: &mut Report) {
     for (index, subset) in list(value, "/subsets").iter().enumerate() {
@@ -14,12 +18,18 @@ pub(super) fn endpoints(value: &Value, _: Option<&Value>, report: &mut Report) {
         }
         for field in ["addresses", "notReadyAddresses"] {
             for (at_index, address) in list(subset, &format!("/{field}")).iter().enumerate() {
-                let (given, path) =
-                    (text(address, "/ip"), format!("{path}.{field}[{at_index}].ip"));
+                let path = format!("{path}.{field}[{at_index}]");
+                let given = text(address, "/ip");
+                let place = format!("{path}.ip");
                 if let Some(problem) = ip::problem(given) {
-                    report.invalid(path.as_str(), given, problem);
+                    report.invalid(place.as_str(), given, problem);
                 }
-                reachable(given, &path, false, report);
+                reachable(given, &place, false, report);
+                let host = text(address, "/hostname");
+                if !host.is_empty() {
+                    report.dns_label(&format!("{path}.hostname"), host);
+                }
+                node(address, &path, report);
             }
         }
         for (at_index, port) in list(subset, "/ports").iter().enumerate() {
@@ -31,6 +41,47 @@ pub(super) fn endpoints(value: &Value, _: Option<&Value>, report: &mut Report) {
             let number = at(port, "/port").as_i64().unwrap_or_default();
             report.port(format!("{path}.port"), number);
             report.one_of(&format!("{path}.protocol"), text(port, "/protocol"), PROTOCOLS);
+            app_protocol(port, &path, report);
+        }
+    }
+}
+
+/// The name of a node, if there is one.
+fn node(holder: &Value, path: &str, report: &mut Report) {
+    if let Some(node) = holder.get("nodeName").and_then(Value::as_str) {
+        for problem in name::dns_subdomain(node) {
+            report.invalid(format!("{path}.nodeName"), node, problem);
+        }
+    }
+}
+
+/// What is spoken at a port, if that is said.
+pub(super) fn app_protocol(port: &Value, path: &str, report: &mut Report) {
+    if let Some(protocol) = port.get("appProtocol").and_then(Value::as_str) {
+        for problem in name::qualified(protocol) {
+            report.invalid(format!("{path}.appProtocol"), protocol, problem);
+        }
+    }
+}
+
+/// For whom an endpoint is meant.
+fn hints(hints: &Value, path: &str, report: &mut Report) {
+    for (field, form) in [
+        ("forZones", name::label_value as fn(&str) -> Vec<String>),
+        ("forNodes", name::dns_subdomain),
+    ] {
+        let all = list(hints, &format!("/{field}"));
+        if !few(all, MOST_HINTS, &format!("{path}.{field}"), report) {
+            return;
+        }
+        for (index, hint) in all.iter().enumerate() {
+            let (path, name) = (format!("{path}.{field}[{index}].name"), text(hint, "/name"));
+            if all[..index].iter().any(|other| text(other, "/name") == name) {
+                report.duplicate(path.as_str(), name);
+            }
+            for problem in form(name) {
+                report.invalid(path.as_str(), name, problem);
+            }
         }
     }
 }
@@ -62,6 +113,16 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
             }
             reachable(address, &place, false, report);
         }
+        let path = format!("endpoints[{index}]");
+        node(endpoint, &path, report);
+        if let Some(host) = endpoint.get("hostname").and_then(Value::as_str) {
+            for problem in name::dns_label(host) {
+                report.invalid(format!("{path}.hostname"), host, problem);
+            }
+        }
+        if let Some(given) = endpoint.get("hints") {
+            hints(given, &format!("{path}.hints"), report);
+        }
     }
     let mut names: Vec<&str> = Vec::new();
     for (index, port) in list(value, "/ports").iter().enumerate() {
@@ -74,6 +135,10 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
             report.duplicate(format!("{path}.name"), name);
         }
         names.push(name);
-        report.one_of(&format!("{path}.protocol"), text(port, "/protocol"), PROTOCOLS);
+        let protocol = at(port, "/protocol");
+        if protocol.as_str().is_some_and(|protocol| !PROTOCOLS.contains(&protocol)) {
+            report.unsupported(&format!("{path}.protocol"), protocol, PROTOCOLS);
+        }
+        app_protocol(port, &path, report);
     }
 }

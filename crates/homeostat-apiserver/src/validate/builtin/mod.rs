@@ -21,6 +21,7 @@ mod flow_control;
 mod job;
 mod job_policy;
 mod job_selector;
+mod limit_range;
 mod names;
 mod network_policy;
 mod networking;
@@ -38,8 +39,11 @@ mod scaling;
 mod security;
 mod service;
 mod status;
+mod storage;
 mod uncommon;
 mod volume;
+mod volume_claim;
+mod volume_source;
 mod workload;
 
 use serde_json::Value;
@@ -70,17 +74,20 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("networking.k8s.io", "IPAddress") => address::ip_address,
             ("networking.k8s.io", "ServiceCIDR") => address::service_cidr,
             ("apps", "ControllerRevision") => config::controller_revision,
+            ("", "Namespace") => config::namespace,
             ("", "Node") => config::node,
             ("", "PersistentVolume") => volume::volume,
-            ("", "PersistentVolumeClaim") => volume::claim,
-            ("storage.k8s.io", "StorageClass") => volume::storage_class,
-            ("", "LimitRange") => uncommon::limit_range,
+            ("", "PersistentVolumeClaim") => volume_claim::claim,
+            ("storage.k8s.io", "StorageClass") => storage::storage_class,
+            ("storage.k8s.io", "CSIStorageCapacity") => storage::capacity,
+            ("storage.k8s.io", "VolumeAttributesClass") => storage::attributes_class,
+            ("", "LimitRange") => limit_range::limit_range,
             ("", "ResourceQuota") => quota::resource_quota,
             ("node.k8s.io", "RuntimeClass") => uncommon::runtime_class,
             ("apiregistration.k8s.io", "APIService") => uncommon::api_service,
-            ("storage.k8s.io", "CSIDriver") => uncommon::csi_driver,
-            ("storage.k8s.io", "CSINode") => uncommon::csi_node,
-            ("storage.k8s.io", "VolumeAttachment") => uncommon::volume_attachment,
+            ("storage.k8s.io", "CSIDriver") => storage::csi_driver,
+            ("storage.k8s.io", "CSINode") => storage::csi_node,
+            ("storage.k8s.io", "VolumeAttachment") => volume::attachment,
             ("resource.k8s.io", "ResourceClaim") => devices::claim,
             ("resource.k8s.io", "ResourceClaimTemplate") => devices::template,
             ("resource.k8s.io", "DeviceClass") => devices::class,

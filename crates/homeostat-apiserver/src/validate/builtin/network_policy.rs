@@ -53,9 +53,9 @@ fn blocks(policy: &Value) -> Vec<&str> {
 }
 
 fn port(port: &Value, path: &str, report: &mut Report) {
-    let protocol = text(port, "/protocol");
-    if !protocol.is_empty() {
-        report.one_of(&format!("{path}.protocol"), protocol, &["TCP", "UDP", "SCTP"]);
+    let (protocol, known) = (at(port, "/protocol"), ["TCP", "UDP", "SCTP"]);
+    if protocol.as_str().is_some_and(|protocol| !known.contains(&protocol)) {
+        report.unsupported(&format!("{path}.protocol"), protocol, &known);
     }
     let end = at(port, "/endPort").as_i64();
     let end_path = format!("{path}.endPort");

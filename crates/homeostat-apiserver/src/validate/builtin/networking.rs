@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
+use super::devices::too_long;
 use super::report::{Report, at, list, text};
 use super::service::balanced_addresses;
 use crate::validate::{ip, name};
 
+const LONGEST_CONTROLLER: usize = 250;
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 
 pub(super) fn ingress(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -30,6 +32,17 @@ pub(super) fn ingress(value: &Value, old: Option<&Value>, report: &mut Report) {
             http_path(found, &format!("{path}.http.paths[{index}]"), report);
         }
     }
+    for (index, tls) in list(value, "/spec/tls").iter().enumerate() {
+        let path = format!("spec.tls[{index}]");
+        for (index, host) in list(tls, "/hosts").iter().enumerate() {
+            let host = host.as_str().unwrap_or_default();
+            dns_name(host, &format!("{path}.hosts[{index}]"), report);
+        }
+        let secret = text(tls, "/secretName");
+        if !secret.is_empty() {
+            report.name(&format!("{path}.secretName"), secret, name::dns_subdomain);
+        }
+    }
     let class = text(value, "/spec/ingressClassName");
     if value.pointer("/spec/ingressClassName").is_some() {
         for problem in name::dns_subdomain(class) {
@@ -45,6 +58,11 @@ fn host(host: &str, path: &str, report: &mut Report) {
     if ip::generous(host).is_some() {
         report.invalid(path, host, "must be a DNS name, not an IP address");
     }
+    dns_name(host, path, report);
+}
+
+/// A name that may have a star in place of its first part.
+fn dns_name(host: &str, path: &str, report: &mut Report) {
     let plain = host.strip_prefix("*.").unwrap_or(host);
     if plain.contains('*') {
         let detail = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
@@ -61,13 +79,13 @@ fn host(host: &str, path: &str, report: &mut Report) {
 
 fn http_path(found: &Value, path: &str, report: &mut Report) {
     let (ty, given) = (text(found, "/pathType"), text(found, "/path"));
-    if ty.is_empty() {
+    if found.get("pathType").is_none() {
         report.required(format!("{path}.pathType"), "pathType must be specified");
         return;
     }
     let absolute = given.starts_with('/') || (ty == "ImplementationSpecific" && given.is_empty());
     if !PATH_TYPES.contains(&ty) {
-        report.one_of(&format!("{path}.pathType"), ty, PATH_TYPES);
+        report.unsupported(&format!("{path}.pathType"), &ty.into(), PATH_TYPES);
     } else if !absolute {
         report.invalid(format!("{path}.path"), given, "must be an absolute path");
     }
@@ -86,8 +104,9 @@ fn http_path(found: &Value, path: &str, report: &mut Report) {
 fn backend(backend: &Value, path: &str, report: &mut Report) {
     let (resource, service) = (backend.get("resource"), backend.get("service"));
     let Some(service) = service else {
-        if resource.is_none() {
-            report.invalid(path, "", "resource or service backend is required");
+        match resource {
+            None => report.invalid(path, "", "resource or service backend is required"),
+            Some(resource) => reference(resource, &format!("{path}.resource"), report),
         }
         return;
     };
@@ -109,21 +128,73 @@ fn backend(backend: &Value, path: &str, report: &mut Report) {
     }
 }
 
+/// An object that is named by its kind.
+fn reference(to: &Value, path: &str, report: &mut Report) {
+    if let Some(group) = to.get("apiGroup").and_then(Value::as_str) {
+        for problem in name::dns_subdomain(group) {
+            report.invalid(format!("{path}.apiGroup"), group, problem);
+        }
+    }
+    for field in ["kind", "name"] {
+        let given = text(to, &format!("/{field}"));
+        report.name(&format!("{path}.{field}"), given, name::path_segment);
+    }
+}
+
 pub(super) fn ingress_class(value: &Value, old: Option<&Value>, report: &mut Report) {
     report.immutable(value, old, "/spec/controller");
-    let controller = text(value, "/spec/controller");
-    if controller.is_empty() {
-        report.required("spec.controller", "");
+    controller(text(value, "/spec/controller"), "spec.controller", report);
+    let Some(parameters) = value.pointer("/spec/parameters") else { return };
+    let path = "spec.parameters";
+    reference(parameters, path, report);
+    let space = parameters.get("namespace").and_then(Value::as_str);
+    let place = format!("{path}.namespace");
+    match (at(parameters, "/scope").as_str(), space) {
+        (None, _) => report.required(format!("{path}.scope"), ""),
+        (Some("Namespace"), None) => {
+            report.required(place, "`parameters.scope` is set to 'Namespace'");
+        }
+        (Some("Namespace"), Some(space)) => {
+            for problem in name::dns_label(space) {
+                report.invalid(place.as_str(), space, problem);
+            }
+        }
+        (Some("Cluster"), None) => {}
+        (Some("Cluster"), Some(_)) => {
+            report.forbidden(place, "`parameters.scope` is set to 'Cluster'");
+        }
+        (Some(other), _) => {
+            let path = format!("{path}.scope");
+            report.unsupported(&path, &other.into(), &["Cluster", "Namespace"]);
+        }
+    }
+}
+
+/// A path below a domain.
+fn controller(given: &str, path: &str, report: &mut Report) {
+    if given.is_empty() {
+        report.required(path, "");
         return;
     }
-    match controller.split_once('/') {
-        None | Some((_, "")) => {
+    if given.len() > LONGEST_CONTROLLER {
+        too_long(path, LONGEST_CONTROLLER, report);
+    }
+    match given.split_once('/') {
+        None | Some(("", _) | (_, "")) => {
             let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            report.invalid("spec.controller", controller, detail);
+            report.invalid(path, given, detail);
         }
-        Some((domain, _)) => {
+        Some((domain, rest)) => {
             for problem in name::dns_subdomain(domain) {
-                report.invalid("spec.controller", domain, problem);
+                report.invalid(path, domain, problem);
+            }
+            let plain = |letter: char| {
+                letter.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(letter)
+            };
+            if !rest.chars().all(plain) {
+                let detail = "Invalid path (regex used for validation is \
+                              '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                report.invalid(path, rest, detail);
             }
         }
     }

@@ -329,7 +329,8 @@ fn check_probe(probe: &Value, path: &str, success_is_one: bool, report: &mut Rep
     }
 }
 
-fn tolerations(spec: &Value, path: &str, report: &mut Report) {
+/// The tolerations of a Pod, or of what gives some to Pods.
+pub(super) fn tolerations(spec: &Value, path: &str, report: &mut Report) {
     for (index, toleration) in list(spec, "/tolerations").iter().enumerate() {
         let path = format!("{path}.tolerations[{index}]");
         let field = |name: &str| text(toleration, &format!("/{name}"));

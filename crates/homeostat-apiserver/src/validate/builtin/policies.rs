@@ -152,8 +152,8 @@ pub(super) fn mutating(value: &Value, old: Option<&Value>, report: &mut Report) 
             report.invalid(format!("{path}.{other}"), format!("{{{other}}}"), detail);
         }
     }
-    let again = at(value, "/spec/reinvocationPolicy");
-    known(report, "spec.reinvocationPolicy", again, REINVOCATION);
+    let again = text(value, "/spec/reinvocationPolicy");
+    report.one_of("spec.reinvocationPolicy", again, REINVOCATION);
 }
 
 /// What both kinds of policies have; gives the `variables` that expressions may use.
@@ -172,10 +172,8 @@ fn common(value: &Value, old: Option<&Value>, report: &mut Report) -> Vec<(&'sta
             if rules.is_empty() {
                 report.required("spec.matchConstraints.resourceRules", "");
             }
-            let operations = rules.iter().flat_map(|rule| list(rule, "/operations"));
-            for operation in operations.filter(|_| mutates) {
-                let place = "spec.matchConstraints.resourceRules.operations";
-                known(report, place, operation, MUTABLE);
+            if mutates {
+                mutable_operations(constraints, "spec.matchConstraints", report);
             }
         }
     }
@@ -205,6 +203,14 @@ fn common(value: &Value, old: Option<&Value>, report: &mut Report) -> Vec<(&'sta
         known_so_far.insert(name.to_owned(), ty.unwrap_or(Type::Dyn));
     }
     if given.is_empty() && !mutates { Vec::new() } else { vec![composed(&known_so_far)] }
+}
+
+/// Nothing is changed on the way to its end.
+fn mutable_operations(resources: &Value, path: &str, report: &mut Report) {
+    let rules = list(resources, "/resourceRules").iter();
+    for operation in rules.flat_map(|rule| list(rule, "/operations")) {
+        known(report, &format!("{path}.resourceRules.operations"), operation, MUTABLE);
+    }
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -258,10 +264,10 @@ pub(super) fn binding(value: &Value, _: Option<&Value>, report: &mut Report) {
     if let Some(reference) = value.pointer("/spec/paramRef") {
         param_ref(reference, report);
     }
-    if let Some(resources) = value.pointer("/spec/matchResources") {
-        match_resources(resources, "spec.matchResources", report);
-    }
+    let resources = at(value, "/spec/matchResources");
+    match_resources(resources, "spec.matchResources", report);
     if text(value, "/kind") == "MutatingAdmissionPolicyBinding" {
+        mutable_operations(resources, "spec.matchResources", report);
         return;
     }
     let place = "spec.validationActions";

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::report::{Report, at, list, text};
+use super::workload::selector;
+use crate::validate::name;
 
 pub(super) fn role(value: &Value, _: Option<&Value>, report: &mut Report) {
     let namespaced = text(value, "/kind") == "Role";
@@ -46,11 +48,35 @@ pub(super) fn role(value: &Value, _: Option<&Value>, report: &mut Report) {
             );
         }
     }
+    if let Some(aggregation) = value.get("aggregationRule").filter(|_| !namespaced) {
+        aggregated(aggregation, report);
+    }
+}
+
+/// Which roles make up another one.
+fn aggregated(aggregation: &Value, report: &mut Report) {
+    let path = "aggregationRule.clusterRoleSelectors";
+    let selectors = list(aggregation, "/clusterRoleSelectors");
+    if selectors.is_empty() {
+        let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+        report.required(path, detail);
+    }
+    for (index, given) in selectors.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let before = report.errors.len();
+        selector(given, &path, report);
+        if report.errors.len() > before {
+            report.invalid(path, Value::Null, "invalid label selector.");
+        }
+    }
 }
 
 pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
     let group = "rbac.authorization.k8s.io";
-    report.one_of("roleRef.apiGroup", text(value, "/roleRef/apiGroup"), &[group]);
+    let given = at(value, "/roleRef/apiGroup");
+    if given != group {
+        report.unsupported("roleRef.apiGroup", given, &[group]);
+    }
     let kinds: &[&str] = match text(value, "/kind") {
         "ClusterRoleBinding" => &["ClusterRole"],
         _ => &["Role", "ClusterRole"],
@@ -59,9 +85,7 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
         "" => report.unsupported("roleRef.kind", &json!(""), kinds),
         kind => report.one_of("roleRef.kind", kind, kinds),
     }
-    if text(value, "/roleRef/name").is_empty() {
-        report.required("roleRef.name", "");
-    }
+    report.name("roleRef.name", text(value, "/roleRef/name"), name::path_segment);
     for (index, subject) in list(value, "/subjects").iter().enumerate() {
         let path = format!("subjects[{index}]");
         if text(subject, "/name").is_empty() {
@@ -69,14 +93,29 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
         }
         match text(subject, "/kind") {
             "ServiceAccount" => {
+                let name = text(subject, "/name");
+                if !name.is_empty() {
+                    report.name(&format!("{path}.name"), name, name::dns_subdomain);
+                }
+                let group = text(subject, "/apiGroup");
+                if !group.is_empty() {
+                    report.unsupported(&format!("{path}.apiGroup"), &group.into(), &[""]);
+                }
                 if text(subject, "/namespace").is_empty()
                     && text(value, "/kind") == "ClusterRoleBinding"
                 {
                     report.required(format!("{path}.namespace"), "");
                 }
             }
+            "User" | "Group" => {
+                let given = at(subject, "/apiGroup");
+                if given != group {
+                    report.unsupported(&format!("{path}.apiGroup"), given, &[group]);
+                }
+            }
             kind => {
-                report.one_of(&format!("{path}.kind"), kind, &["ServiceAccount", "User", "Group"]);
+                let known = ["ServiceAccount", "User", "Group"];
+                report.unsupported(&format!("{path}.kind"), &kind.into(), &known);
             }
         }
     }

@@ -203,12 +203,13 @@ fn is_extended(name: &str) -> bool {
         && name::qualified(&format!("requests.{name}")).is_empty()
 }
 
-fn may_overcommit(name: &str) -> bool {
+/// Whether limits may be above requests.
+pub(super) fn may_overcommit(name: &str) -> bool {
     is_native(name) && !is_huge(name)
 }
 
 /// Whether the name is one at all; says so if not.
-fn resource(name: &str, path: &str, report: &mut Report) -> bool {
+pub(super) fn resource(name: &str, path: &str, report: &mut Report) -> bool {
     let problems = name::qualified(name);
     let well_formed = problems.is_empty();
     for problem in problems {

@@ -60,9 +60,8 @@ pub(super) fn priority_class(value: &Value, old: Option<&Value>, report: &mut Re
         report.forbidden("metadata.name", detail);
     }
     let policy = at(value, "/preemptionPolicy");
-    let known = matches!(policy.as_str(), None | Some("PreemptLowerPriority" | "Never"));
-    if !known && old.is_none() {
-        report.unsupported("preemptionPolicy", policy, &["PreemptLowerPriority", "Never"]);
+    if let Some(policy) = policy.as_str().filter(|_| old.is_none()) {
+        report.one_of("preemptionPolicy", policy, &["PreemptLowerPriority", "Never"]);
     }
     if priority > 1_000_000_000 && !is_system && old.is_none() {
         let detail = "maximum allowed value of a user defined priority is 1000000000";

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::endpoints::app_protocol;
 use super::report::{Report, at, list, text};
 use crate::validate::{ip, name};
 
@@ -41,8 +42,8 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
     service_ports(ports, report);
     affinity(value, report);
     outside(value, old, report);
-    let external =
-        matches!(ty, "NodePort" | "LoadBalancer") || !list(value, "/spec/externalIPs").is_empty();
+    let external = matches!(ty, "NodePort" | "LoadBalancer")
+        || (ty == "ClusterIP" && !list(value, "/spec/externalIPs").is_empty());
     let policy = text(value, "/spec/externalTrafficPolicy");
     if !policy.is_empty() && !external {
         let detail = "may only be set for externally-accessible services";
@@ -50,6 +51,15 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
     }
     if external && !policy.is_empty() {
         report.one_of("spec.externalTrafficPolicy", policy, &["Cluster", "Local"]);
+    }
+    let checked = at(value, "/spec/healthCheckNodePort").as_i64().unwrap_or_default();
+    let has_checks = ty == "LoadBalancer" && policy == "Local";
+    if has_checks && checked != 0 {
+        report.port("spec.healthCheckNodePort", checked);
+    } else if checked != 0 {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
+                      'Local'";
+        report.invalid("spec.healthCheckNodePort", checked, detail);
     }
     balancer(value, old, report);
     for (field, allowed) in [
@@ -263,6 +273,7 @@ fn service_ports(ports: &[Value], report: &mut Report) {
         report.port(format!("{path}.port"), number);
         let protocol = text(port, "/protocol");
         report.one_of(&format!("{path}.protocol"), protocol, PROTOCOLS);
+        app_protocol(port, &path, report);
         match at(port, "/targetPort") {
             Value::Number(target) => {
                 report.port(format!("{path}.targetPort"), target.as_i64().unwrap_or_default());

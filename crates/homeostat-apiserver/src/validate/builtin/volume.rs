@@ -1,12 +1,16 @@
-//! Volumes, claims and storage classes.
+//! PersistentVolumes, by themselves and as part of a VolumeAttachment.
 
 use serde_json::Value;
 
+use super::devices::driver;
+use super::node_selector::node_selector;
 use super::report::{Report, at, list, text};
+use super::volume_source;
 use crate::decode::Quantity;
 use crate::validate::name;
 
-const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+pub(super) const MODES: &[&str] =
+    &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// An annotation that was a field later, and the sources that know it.
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
@@ -26,148 +30,81 @@ const MOUNTED_WITH_OPTIONS: &[&str] = &[
     "photonPersistentDisk",
 ];
 
-/// Fields of a PersistentVolume's spec that are not its source.
-const NOT_A_SOURCE: &[&str] = &[
-    "capacity",
-    "accessModes",
-    "claimRef",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "mountOptions",
-    "volumeMode",
-    "nodeAffinity",
-    "volumeAttributesClassName",
-];
+/// The longest `name:portal` of a volume that names its initiator.
+const LONGEST_PORTAL: usize = 64;
 
-fn access_modes(value: &Value, hint: &str, report: &mut Report) {
-    let modes = list(value, "/spec/accessModes");
+/// Access modes of a volume or of a claim.
+pub(super) fn access_modes(spec: &Value, path: &str, hint: &str, report: &mut Report) {
+    let modes = list(spec, "/accessModes");
+    let path = format!("{path}.accessModes");
     if modes.is_empty() {
-        report.required("spec.accessModes", hint);
+        report.required(path.as_str(), hint);
     }
-    for mode in modes.iter().filter_map(Value::as_str) {
-        report.one_of("spec.accessModes", mode, MODES);
-    }
-    if modes.len() > 1 && modes.contains(&Value::from("ReadWriteOncePod")) {
-        let detail = "may not use ReadWriteOncePod with other access modes";
-        report.forbidden("spec.accessModes", detail);
-    }
-}
-
-pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
-    volume_mode(value, report);
-    access_modes(value, "at least 1 access mode is required", report);
-    let size = text(value, "/spec/resources/requests/storage");
-    match size.parse::<Quantity>() {
-        Err(_) => report.required("spec.resources[storage]", ""),
-        Ok(amount) if amount.is_negative() || amount.is_zero() => {
-            report.invalid("spec.resources[storage]", size, "must be greater than zero");
-        }
-        Ok(_) => {}
-    }
-    let class = text(value, "/spec/storageClassName");
-    if !class.is_empty() {
-        report.name("spec.storageClassName", class, name::dns_subdomain);
-    }
-    if let Some(old) = old {
-        claim_update(value, old, report);
-    }
-}
-
-fn claim_update(value: &Value, old: &Value, report: &mut Report) {
-    let fixed = |claim: &Value| {
-        let mut spec = at(claim, "/spec").clone();
-        if let Some(spec) = spec.as_object_mut() {
-            let bound = text(old, "/status/phase") == "Bound";
-            if bound && let Some(resources) = spec.get_mut("resources") {
-                resources.as_object_mut().map(|resources| resources.shift_remove("requests"));
-            }
-            spec.shift_remove("volumeAttributesClassName");
-        }
-        spec
-    };
-    let (mut after, before) = (fixed(value), fixed(old));
-    // a claim is bound by naming its volume, and gets its class when it had none
-    for field in ["volumeName", "storageClassName"] {
-        if text(&before, &format!("/{field}")).is_empty()
-            && let Some(after) = after.as_object_mut()
-        {
-            after.shift_remove(field);
-            if let Some(kept) = before.get(field) {
-                after.insert(field.to_owned(), kept.clone());
-            }
+    let (mut alone, mut shared) = (false, false);
+    for mode in modes {
+        match mode.as_str() {
+            Some("ReadWriteOncePod") => alone = true,
+            Some(known) if MODES.contains(&known) => shared = true,
+            _ => report.unsupported(&path, mode, MODES),
         }
     }
-    if after != before {
-        report.forbidden(
-            "spec",
-            "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims",
-        );
-    }
-    let request =
-        |claim: &Value| text(claim, "/spec/resources/requests/storage").parse::<Quantity>().ok();
-    let capacity = text(old, "/status/capacity/storage").parse::<Quantity>().ok();
-    if let (Some(new), Some(had), Some(capacity)) = (request(value), request(old), capacity)
-        && new < had
-        && new < capacity
-    {
-        report.forbidden(
-            "spec.resources.requests.storage",
-            "field can not be less than status.capacity",
-        );
+    if alone && shared {
+        report.forbidden(path, "may not use ReadWriteOncePod with other access modes");
     }
 }
 
 /// `Filesystem` or `Block`.
-fn volume_mode(value: &Value, report: &mut Report) {
-    let mode = at(value, "/spec/volumeMode");
+pub(super) fn volume_mode(spec: &Value, path: &str, report: &mut Report) {
+    let mode = at(spec, "/volumeMode");
     if !matches!(mode.as_str(), None | Some("Block" | "Filesystem")) {
-        report.unsupported("spec.volumeMode", mode, &["Block", "Filesystem"]);
+        report.unsupported(&format!("{path}.volumeMode"), mode, &["Block", "Filesystem"]);
+    }
+}
+
+/// The name of a class, if one is said.
+pub(super) fn class_name(spec: &Value, field: &str, path: &str, report: &mut Report) {
+    let class = text(spec, &format!("/{field}"));
+    if !class.is_empty() {
+        report.name(&format!("{path}.{field}"), class, name::dns_subdomain);
     }
 }
 
 pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
-    let knows = |source: &&&str| at(value, "/spec").get(**source).is_some();
+    let spec = at(value, "/spec");
     if at(value, "/metadata/annotations").get(MOUNT_OPTIONS).is_some()
-        && MOUNTED_WITH_OPTIONS.iter().find(knows).is_none()
+        && !MOUNTED_WITH_OPTIONS.iter().any(|source| spec.get(*source).is_some())
     {
         let why = "may not specify mount options for this volume type";
         report.forbidden(format!("metadata.annotations.{MOUNT_OPTIONS}"), why);
     }
-    access_modes(value, "", report);
-    volume_mode(value, report);
-    let capacity = at(value, "/spec/capacity");
-    if capacity.is_null() {
-        report.required("spec.capacity", "");
-    }
-    if capacity.get("storage").is_none() || capacity.as_object().is_some_and(|all| all.len() > 1) {
-        report.unsupported("spec.capacity", capacity, &["storage"]);
-    }
-    let amount = text(capacity, "/storage").parse::<Quantity>().ok();
-    if amount.is_some_and(|amount| amount <= "0".parse::<Quantity>().unwrap_or(amount)) {
-        let shown = text(capacity, "/storage");
-        report.invalid("spec.capacity[storage]", shown, "must be greater than zero");
-    }
-    let sources = |volume: &Value| -> Vec<(String, Value)> {
-        let spec = at(volume, "/spec").as_object().into_iter().flatten();
-        spec.filter(|(name, _)| !NOT_A_SOURCE.contains(&name.as_str()))
-            .map(|(name, source)| (name.clone(), source.clone()))
-            .collect()
-    };
-    let found = sources(value);
-    match found.as_slice() {
-        [] => report.required("spec", "must specify a volume type"),
-        [_] => {}
-        [_, extra, ..] => {
-            report
-                .forbidden(format!("spec.{}", extra.0), "may not specify more than 1 volume type");
-        }
-    }
-    let policy = text(value, "/spec/persistentVolumeReclaimPolicy");
+    access_modes(spec, "spec", "", report);
+    capacity(at(spec, "/capacity"), report);
+    let policy = text(spec, "/persistentVolumeReclaimPolicy");
     report.one_of("spec.persistentVolumeReclaimPolicy", policy, &["Delete", "Recycle", "Retain"]);
-    if let Some(old) = old
-        && found != sources(old)
-    {
+    let affinity = spec.get("nodeAffinity");
+    match affinity.map(|affinity| affinity.get("required")) {
+        Some(Some(required)) => node_selector(required, "spec.nodeAffinity.required", report),
+        Some(None) => {
+            let why = "must specify required node constraints";
+            report.required("spec.nodeAffinity.required", why);
+        }
+        None if volume_source::first(spec) == Some("local") => {
+            report.required("spec.nodeAffinity", "Local volume requires node affinity");
+        }
+        None => {}
+    }
+    volume_source::check(spec, "spec", report);
+    portal(spec, text(value, "/metadata/name"), "spec", report);
+    let host = at(spec, "/hostPath/path").as_str().unwrap_or("no path");
+    if policy == "Recycle" && host.split('/').all(|part| matches!(part, "" | ".")) {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        report.forbidden("spec.persistentVolumeReclaimPolicy", why);
+    }
+    class_name(spec, "storageClassName", "spec", report);
+    volume_mode(spec, "spec", report);
+    attributes_class(spec, report);
+    let kept = |old: &Value| volume_source::given(spec).eq(volume_source::given(at(old, "/spec")));
+    if old.is_some_and(|old| !kept(old)) {
         report.forbidden(
             "spec.persistentvolumesource",
             "spec.persistentvolumesource is immutable after creation",
@@ -175,23 +112,113 @@ pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
     }
 }
 
-pub(super) fn storage_class(value: &Value, old: Option<&Value>, report: &mut Report) {
-    if text(value, "/provisioner").is_empty() {
-        report.required("provisioner", "");
+fn capacity(capacity: &Value, report: &mut Report) {
+    let given = capacity.as_object();
+    if given.is_none_or(serde_json::Map::is_empty) {
+        report.required("spec.capacity", "");
     }
-    let provisioner = text(value, "/provisioner").to_lowercase();
-    if !provisioner.is_empty() {
-        for problem in crate::validate::name::qualified(&provisioner) {
-            report.invalid("provisioner", provisioner.as_str(), problem);
+    if capacity.get("storage").is_none() || given.is_some_and(|all| all.len() > 1) {
+        report.unsupported("spec.capacity", capacity, &["storage"]);
+    }
+    for (name, shown) in given.into_iter().flatten() {
+        let shown = shown.as_str().unwrap_or_default();
+        let Ok(amount) = shown.parse::<Quantity>() else { continue };
+        let path = format!("spec.capacity[{name}]");
+        if amount.is_negative() {
+            let units = i64::try_from(amount.units()).unwrap_or(i64::MIN);
+            report.invalid(path.as_str(), units, "must be a valid resource quantity");
+        }
+        if amount.is_negative() || amount.is_zero() {
+            report.invalid(path, shown, "must be greater than zero");
         }
     }
-    report.one_of("reclaimPolicy", text(value, "/reclaimPolicy"), &["Delete", "Retain"]);
-    let modes = ["Immediate", "WaitForFirstConsumer"];
-    report.one_of("volumeBindingMode", text(value, "/volumeBindingMode"), &modes);
-    if let Some(old) = old {
-        report.immutable(value, Some(old), "/parameters");
-        report.immutable(value, Some(old), "/provisioner");
-        report.immutable(value, Some(old), "/reclaimPolicy");
-        report.immutable(value, Some(old), "/volumeBindingMode");
+}
+
+/// What an initiator of its own is found by must be short.
+fn portal(spec: &Value, volume: &str, path: &str, report: &mut Report) {
+    let portal = text(spec, "/iscsi/targetPortal");
+    if spec.pointer("/iscsi/initiatorName").is_some()
+        && volume_source::first(spec) == Some("iscsi")
+        && volume.len() + 1 + portal.len() > LONGEST_PORTAL
+    {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters \
+                   if iscsi.initiatorName is specified.";
+        report.invalid(format!("{path}.iscsi.targetportal"), portal, why);
     }
+}
+
+fn attributes_class(spec: &Value, report: &mut Report) {
+    match spec.get("volumeAttributesClassName").and_then(Value::as_str) {
+        None => return,
+        Some("") => {
+            let why = "an empty string is disallowed";
+            report.required("spec.volumeAttributesClassName", why);
+        }
+        Some(_) => class_name(spec, "volumeAttributesClassName", "spec", report),
+    }
+    if spec.get("csi").is_none() {
+        let why = "has to be specified when using volumeAttributesClassName";
+        report.required("spec.csi", why);
+    }
+}
+
+/// A volume that only its attachment knows.
+fn inline(spec: &Value, path: &str, report: &mut Report) {
+    let here = "in the context of inline volumes";
+    for field in ["claimRef", "capacity", "nodeAffinity", "storageClassName"] {
+        let empty = match at(spec, &format!("/{field}")) {
+            Value::Object(map) => map.is_empty() && field == "capacity",
+            Value::String(text) => text.is_empty(),
+            other => other.is_null(),
+        };
+        if !empty {
+            report.forbidden(format!("{path}.{field}"), &format!("may not be specified {here}"));
+        }
+    }
+    if spec.get("csi").is_none() {
+        report.required(format!("{path}.csi"), &format!("has to be specified {here}"));
+    }
+    access_modes(spec, path, "", report);
+    let policy = text(spec, "/persistentVolumeReclaimPolicy");
+    if !matches!(policy, "" | "Retain") {
+        let why = format!("may only be Retain {here}");
+        report.forbidden(format!("{path}.persistentVolumeReclaimPolicy"), &why);
+    }
+    volume_source::check(spec, path, report);
+    portal(spec, "", path, report);
+    if volume_source::first(spec) == Some("local") {
+        let why = "Local volume requires node affinity";
+        report.required(format!("{path}.nodeAffinity"), why);
+    }
+    if spec.get("volumeMode").is_some_and(|mode| mode != "Filesystem") {
+        let why = format!("may not specify volumeMode other than Filesystem {here}");
+        report.forbidden(format!("{path}.volumeMode"), &why);
+    }
+}
+
+/// What is attached to which node, by whom.
+pub(super) fn attachment(value: &Value, old: Option<&Value>, report: &mut Report) {
+    driver(text(value, "/spec/attacher"), "spec.attacher", report);
+    let source = at(value, "/spec/source");
+    let exactly_one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let volume = source.get("persistentVolumeName").and_then(Value::as_str);
+    match (source.get("inlineVolumeSpec"), volume) {
+        (None, None) => report.required("spec.source", exactly_one),
+        (Some(_), Some(_)) => report.forbidden("spec.source", exactly_one),
+        (None, Some("")) => {
+            let why = "must specify non empty persistentVolumeName";
+            report.required("spec.source.persistentVolumeName", why);
+        }
+        (None, Some(_)) => {}
+        (Some(spec), None) => inline(spec, "spec.source.inlineVolumeSpec", report),
+    }
+    for problem in volume.map(name::dns_subdomain).into_iter().flatten() {
+        let shown = volume.unwrap_or_default();
+        report.invalid("spec.source.persistentVolumeName", shown, problem);
+    }
+    let node = text(value, "/spec/nodeName");
+    for problem in name::dns_subdomain(node) {
+        report.invalid("spec.nodeName", node, problem);
+    }
+    report.immutable(value, old, "/spec");
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::pod;
 use super::report::{Report, at, list, text};
 use super::status;
+use crate::validate::name;
 
 /// Spec fields of a StatefulSet that an update may change.
 const STATEFUL_SET_MUTABLE: &[&str] = &[
@@ -262,6 +263,15 @@ pub(super) fn selector(selector: &Value, path: &str, report: &mut Report) {
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
                 report.invalid(format!("{path}.operator"), other, "not a valid selector operator");
+            }
+        }
+        let key = text(rule, "/key");
+        for problem in name::qualified(key) {
+            report.invalid(format!("{path}.key"), key, problem);
+        }
+        for (index, value) in list(rule, "/values").iter().filter_map(Value::as_str).enumerate() {
+            for problem in name::label_value(value) {
+                report.invalid(format!("{path}.values[{index}]"), value, problem);
             }
         }
     }
