@@ -3,8 +3,10 @@
 //! The Pods of a ReplicaSet have the same labels and the same owner, down to the bytes, so what was
 //! parsed for the first of them serves the others without being parsed again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 use super::header::{Labels, Owner};
 
@@ -40,15 +42,17 @@ impl Interner {
     }
 }
 
+/// Hashed, as nobody sees an order: labels and owners of a cluster begin alike, and every comparison
+/// would read that beginning again.
 #[derive(Debug)]
 struct Pool<T: ?Sized> {
-    by_text: BTreeMap<Box<str>, Arc<T>>,
+    by_text: HashMap<Box<str>, Arc<T>, RandomState>,
     sweep_at: usize,
 }
 
 impl<T: ?Sized> Default for Pool<T> {
     fn default() -> Self {
-        Self { by_text: BTreeMap::new(), sweep_at: FIRST_SWEEP }
+        Self { by_text: HashMap::default(), sweep_at: FIRST_SWEEP }
     }
 }
 
