@@ -1,5 +1,6 @@
 // The same controller as the other sides of the benchmark, on controller-runtime: every Pod is
-// reconciled, nothing is done. `queue` measures the two work queues instead.
+// reconciled, nothing is done; with a number ConfigMaps are reconciled instead, and so many reconciles
+// are kept unfinished. `queue` measures the two work queues.
 //
 // What it says and hears is described in bench/src/runtime/peer.rs.
 package main
@@ -38,18 +39,18 @@ type seen struct {
 	// What the main goroutine waits for; it is woken only then.
 	awaited func() bool
 	changed *sync.Cond
-	// How many Pods there are, and how many reconciles are kept unfinished until the last has begun.
+	// How many objects there are, and how many reconciles are kept unfinished until the last has begun.
 	pods, inFlight int
 	begun          int
 	unfinished     []chan struct{}
 }
 
-func (s *seen) reconciled(pod *corev1.Pod) {
+func (s *seen) reconciled(object client.Object) {
 	now := time.Now().UnixNano()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.count++
-	if text, ok := pod.Annotations[sent]; ok && s.watching {
+	if text, ok := object.GetAnnotations()[sent]; ok && s.watching {
 		if at, err := strconv.ParseInt(text, 10, 64); err == nil {
 			s.latencies = append(s.latencies, now-at)
 		}
@@ -140,17 +141,21 @@ func run(kubeconfig, pods, held string) error {
 	seen := &seen{pods: count, inFlight: inFlight}
 	seen.changed = sync.NewCond(&seen.mutex)
 	get := manager.GetClient()
+	fresh := func() client.Object { return &corev1.Pod{} }
+	if inFlight > 0 {
+		fresh = func() client.Object { return &corev1.ConfigMap{} }
+	}
 	err = ctrl.NewControllerManagedBy(manager).
-		For(&corev1.Pod{}).
+		For(fresh()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 			// The other sides are given the object; a reconciler here begins by getting it.
-			pod := &corev1.Pod{}
-			if err := get.Get(ctx, request.NamespacedName, pod); err != nil {
+			object := fresh()
+			if err := get.Get(ctx, request.NamespacedName, object); err != nil {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
 			seen.hold()
-			seen.reconciled(pod)
+			seen.reconciled(object)
 			return reconcile.Result{}, nil
 		}))
 	if err != nil {

@@ -122,7 +122,7 @@ impl Runtime {
         })
     }
 
-    /// Processor time of a whole run per Pod, from the start of the process on.
+    /// Processor time of a whole run per ConfigMap, from the start of the process on.
     fn in_flight(&self, program: &Path, arguments: &[&str]) -> Result<[Duration; 2]> {
         let mut each = IN_FLIGHT.map(|_| Duration::ZERO);
         for (most, taken) in IN_FLIGHT.iter().zip(&mut each) {

@@ -1,4 +1,5 @@
-//! Our controller, as a process of its own: every Pod is reconciled, nothing is done.
+//! Our controller, as a process of its own: every Pod is reconciled, nothing is done. Where reconciles
+//! are kept unfinished the objects are ConfigMaps.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -6,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
-use homeostat::k8s_openapi::api::core::v1::Pod;
+use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use homeostat::kube::ResourceExt;
 use homeostat::{Context, Controller, Manager, Outcome};
 use tokio::sync::{Notify, oneshot};
 
@@ -60,11 +62,11 @@ impl Seen {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn reconciled(&self, pod: &Pod) {
+    fn reconciled(&self, object: &impl ResourceExt) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let reached = self.with(|inner| {
             inner.count += 1;
-            let sent = pod.metadata.annotations.as_ref().and_then(|all| all.get(SENT));
+            let sent = object.annotations().get(SENT);
             if let Some(sent) = sent.and_then(|sent| sent.parse().ok()).filter(|_| inner.watching) {
                 inner.latencies.push(now.saturating_sub(Duration::from_nanos(sent)));
             }
@@ -103,21 +105,26 @@ impl Peer {
         let manager = Manager::from_kubeconfig(&self.kubeconfig).await?;
         let seen = Arc::<Seen>::default();
         let told = Arc::clone(&seen);
-        let (in_flight, pods) = (self.in_flight, self.pods);
-        let reconcile = move |pod: Arc<Pod>, _: Context<Pod>| {
-            let told = Arc::clone(&told);
-            async move {
-                if let Some(most) = in_flight {
-                    let _ = told.hold(most, pods).await;
+        let manager = if let Some(most) = self.in_flight {
+            let reconcile = move |object: Arc<ConfigMap>, _: Context<ConfigMap>| {
+                let told = Arc::clone(&told);
+                async move {
+                    let _ = told.hold(most, self.pods).await;
+                    told.reconciled(&*object);
+                    Ok(Outcome::Done)
                 }
-                told.reconciled(&pod);
-                Ok(Outcome::Done)
-            }
+            };
+            manager.with(Controller::new(reconcile).concurrency(most))
+        } else {
+            let reconcile = move |pod: Arc<Pod>, _: Context<Pod>| {
+                told.reconciled(&*pod);
+                async { Ok(Outcome::Done) }
+            };
+            manager.with(Controller::new(reconcile).concurrency(10))
         };
-        let controller = Controller::new(reconcile).concurrency(in_flight.unwrap_or(10));
         println!("begin");
         line().await?;
-        let running = manager.with(controller).start().await?;
+        let running = manager.start().await?;
         seen.wait(Awaited::Reconciles(self.pods)).await;
         println!("all");
         line().await?;

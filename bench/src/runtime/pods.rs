@@ -1,5 +1,5 @@
-//! The Pods that are reconciled: of the size and shape that clusters have, made and changed by
-//! plain requests.
+//! What is reconciled: Pods of the size and shape that clusters have, and as many ConfigMaps that are
+//! next to nothing; made and changed by plain requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 32;
 /// One change is sent every so often: busy, but no server or controller is at its limit.
 const PACE: Duration = Duration::from_millis(2);
 
-/// Makes the Pods, with a status; returns how many bytes one has in the API.
+/// Makes the Pods, with a status, and the ConfigMaps; returns how many bytes a Pod has in the API.
 pub(super) async fn fill(client: &Client, count: usize) -> Result<usize> {
     for number in 0..NAMESPACES {
         let namespace = json!({"metadata": {"name": format!("bench-{number}")}});
@@ -40,6 +40,9 @@ pub(super) async fn fill(client: &Client, count: usize) -> Result<usize> {
                 send(&client, "POST", &all, "kube-controller-manager", &pod(number)).await?;
                 let status = format!("{}/status", path(number));
                 send(&client, "PATCH", &status, "kubelet", &status_of(number)).await?;
+                let all = format!("/api/v1/namespaces/bench-{}/configmaps", number % NAMESPACES);
+                let small = json!({"metadata": {"name": format!("small-{number:06}")}});
+                send(&client, "POST", &all, "bench", &small).await?;
             }
         })
     });

@@ -2,21 +2,23 @@
 //! reconciled, nothing is done.
 //!
 //! What it says and hears is described in bench/src/runtime/peer.rs. With `stripped` managed fields
-//! are dropped before they are cached, by the unstable stream interface; with a number so many
-//! reconciles are kept unfinished.
+//! are dropped before they are cached, by the unstable stream interface; with a number ConfigMaps are
+//! reconciled instead, and so many reconciles are kept unfinished.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::fmt::Debug;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::controller::{Action, Config as Workers, Controller};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
-use kube::{Api, Client, Config, ResourceExt};
+use kube::{Api, Client, Config, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::{Notify, oneshot};
 
@@ -60,11 +62,11 @@ impl Inner {
 }
 
 impl Seen {
-    fn reconciled(&self, pod: &Pod) {
+    fn reconciled(&self, object: &impl ResourceExt) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
         let mut inner = self.inner.lock().unwrap();
         inner.count += 1;
-        let sent = pod.annotations().get(SENT).and_then(|sent| sent.parse::<u128>().ok());
+        let sent = object.annotations().get(SENT).and_then(|sent| sent.parse::<u128>().ok());
         if let Some(sent) = sent.filter(|_| inner.watching) {
             inner.latencies.push(now.saturating_sub(sent));
         }
@@ -113,7 +115,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("begin");
     commands.next_line().await?;
     let seen = Arc::new(Seen { pods, in_flight, ..Seen::default() });
-    tokio::spawn(run(client, seen.clone(), stripped));
+    if in_flight.is_some() {
+        tokio::spawn(run::<ConfigMap>(client, seen.clone(), stripped));
+    } else {
+        tokio::spawn(run::<Pod>(client, seen.clone(), stripped));
+    }
     seen.wait(Awaited::Reconciles(pods)).await;
     println!("all");
     commands.next_line().await?;
@@ -127,18 +133,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::process::exit(0);
 }
 
-async fn run(client: Client, seen: Arc<Seen>, stripped: bool) {
-    let pods: Api<Pod> = Api::all(client);
+async fn run<K>(client: Client, seen: Arc<Seen>, stripped: bool)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let objects: Api<K> = Api::all(client);
     let controller = if stripped {
         let (reader, writer) = reflector::store();
-        let stream = watcher(pods, watcher::Config::default().streaming_lists())
+        let stream = watcher(objects, watcher::Config::default().streaming_lists())
             .default_backoff()
-            .modify(|pod: &mut Pod| pod.managed_fields_mut().clear())
+            .modify(|object: &mut K| object.managed_fields_mut().clear())
             .reflect(writer)
             .applied_objects();
         Controller::for_stream(stream, reader)
     } else {
-        Controller::new(pods, watcher::Config::default())
+        Controller::new(objects, watcher::Config::default())
     };
     controller
         .with_config(Workers::default().concurrency(seen.in_flight.map_or(10, |most| most as u16)))
@@ -147,10 +156,10 @@ async fn run(client: Client, seen: Arc<Seen>, stripped: bool) {
         .await;
 }
 
-async fn reconcile(pod: Arc<Pod>, seen: Arc<Seen>) -> Result<Action, Infallible> {
+async fn reconcile<K: ResourceExt>(object: Arc<K>, seen: Arc<Seen>) -> Result<Action, Infallible> {
     if let Some(most) = seen.in_flight {
         let _ = seen.hold(most).await;
     }
-    seen.reconciled(&pod);
+    seen.reconciled(&*object);
     Ok(Action::await_change())
 }
