@@ -55,7 +55,8 @@ pub(crate) async fn run(
 
 impl Core {
     fn take(&self, change: Change<Entry>, handlers: &[Handler], now: Instant) {
-        let heard = !matches!(change, Change::Pending(_));
+        // A watch that was opened has said nothing yet: whoever took it may have lost its server.
+        let heard = !matches!(change, Change::Pending(_) | Change::Watching);
         let was_synced = self.progress.borrow().synced;
         let mut state = None;
         let mut synced = was_synced;

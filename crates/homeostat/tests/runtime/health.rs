@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::api::{Api, DeleteParams};
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use crate::children::mirror;
 use crate::cluster::{config, idle, on_cluster};
-use crate::faults::{Fault, faulty, is};
+use crate::faults::{Fault, faulty, is, late};
 
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(group = "later.homeostat.dev", version = "v1", kind = "Later", namespaced)]
@@ -48,6 +48,34 @@ fn a_missing_definition_is_said_in_words_until_it_is_there() {
         // A real cluster is there for the next run too.
         let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
         definitions.delete(Later::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_source_that_hears_nothing_is_not_ready_until_it_does() {
+    on_cluster(async |cluster| {
+        if !cluster.is_virtual {
+            // It takes half an hour, which the embedded cluster has.
+            return;
+        }
+        let mute = Arc::new(AtomicBool::new(false));
+        let (flag, day) = (mute.clone(), Duration::from_secs(24 * 3600));
+        // Watches are opened and say nothing, as behind a proxy that has lost their server.
+        let client = late(&cluster.client, &cluster.env, day, move |request| {
+            is(request, "GET", "/configmaps") && flag.load(Ordering::SeqCst)
+        });
+        let manager = Manager::new(client, cluster.env.clone());
+        let running = manager.with(Controller::new(idle::<ConfigMap>)).start().await.unwrap();
+        cluster.env.sleep(Duration::from_secs(40 * 60)).await;
+        assert!(running.health().is_ready(), "quiet is not dead: {}", running.health());
+        mute.store(true, Ordering::SeqCst);
+        cluster.env.sleep(Duration::from_secs(40 * 60)).await;
+        let words = running.health().to_string();
+        assert!(words.contains("not ok source ConfigMap: nothing heard for "), "{words}");
+        mute.store(false, Ordering::SeqCst);
+        cluster.env.sleep(Duration::from_secs(20 * 60)).await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
     });
 }
 
