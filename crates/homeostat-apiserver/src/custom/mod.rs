@@ -5,14 +5,19 @@
 
 mod arena;
 pub(crate) mod conversion;
+mod go_form;
 mod naming;
+mod presented;
 mod prune;
 mod rules;
+mod schemas;
+mod shared;
 mod stanza;
 mod status;
 mod structural;
 mod versioned;
 mod versions;
+mod wellformed;
 
 use std::sync::Arc;
 
@@ -26,7 +31,7 @@ use crate::validate::Rules;
 pub use conversion::Conversion;
 pub use prune::prune;
 pub use status::conditions;
-pub(crate) use status::is_established;
+pub(crate) use status::{is_established, new_status, note_storage, was_looked_at};
 pub use versions::Versions;
 
 /// The verbs of a custom resource in the order discovery lists them.
@@ -50,6 +55,11 @@ pub fn defaults(definition: &mut Value) {
     }
     if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
         spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        if let Some(stanza) = spec.get_mut("conversion").and_then(Value::as_object_mut)
+            && stanza.get("webhook") == Some(&json!({}))
+        {
+            stanza.shift_remove("webhook");
+        }
         let service = spec
             .get_mut("conversion")
             .and_then(|stanza| stanza.pointer_mut("/webhook/clientConfig/service"))
@@ -69,14 +79,62 @@ pub fn defaults(definition: &mut Value) {
     }
 }
 
+/// Drops what is read and not kept: a conversion that says nothing of its webhook, `items` that are
+/// no schema.
+pub(crate) fn as_kept(definition: &mut Value) {
+    if let Some(stanza) = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut)
+        && stanza.get("webhook").is_some_and(|webhook| {
+            webhook.get("clientConfig").is_none()
+                && list(webhook, "/conversionReviewVersions").next().is_none()
+        })
+    {
+        stanza.shift_remove("webhook");
+    }
+    let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
+            drop_odd_items(document);
+        }
+    }
+}
+
+fn drop_odd_items(document: &mut Value) {
+    let Some(keywords) = document.as_object_mut() else { return };
+    for (name, value) in keywords {
+        match (name.as_str(), value) {
+            ("items", items) if !items.is_object() && !items.is_array() => *items = Value::Null,
+            ("not" | "items" | "additionalProperties" | "additionalItems", schema) => {
+                drop_odd_items(schema);
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(drop_odd_items);
+            }
+            ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(drop_odd_items);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Everything that is wrong with a definition: names, versions, structure, CEL, conversion.
 #[must_use]
 pub fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = naming::check(definition, old.is_none());
-    errors.extend(versioned::check(definition));
-    errors.extend(structural::check(definition, old));
+    let mut errors = Vec::new();
+    let versions = versioned::Versions::of(definition, old);
+    if old.is_none() {
+        naming::own_name(definition, &mut errors);
+    }
+    naming::place(definition, &mut errors);
+    versions.have_schemas(&mut errors);
+    versions.each(&mut errors);
+    naming::wanted(definition, &mut errors);
+    versions.together(&mut errors);
     errors.extend(stanza::check(definition, old));
     errors.extend(old.into_iter().flat_map(|old| versioned::check_change(definition, old)));
+    naming::accepted(definition, &mut errors);
+    versions.stored(&mut errors);
+    naming::permission(definition, &mut errors);
     errors
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{list, text};
+use super::{go_form, list, text};
 use crate::field::{FieldError, Reason};
 use homeostat_cel::{Decl, Source, Type, check as check_types, most_cost};
 
@@ -18,15 +18,17 @@ const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Checks the rules of a schema that is structural. What did not change (`is_known`) was cheap
-/// enough once and may stay.
-pub(super) fn check(document: &Value, path: &str, is_known: bool) -> Vec<FieldError> {
-    let mut walk = Walk { is_known, ..Walk::default() };
+/// enough once and may stay. Where the schema itself is wrong (`wrong`), rules are not looked at.
+pub(super) fn check(
+    document: &Value,
+    path: &str,
+    is_known: bool,
+    wrong: &[FieldError],
+) -> Vec<FieldError> {
+    let mut walk = Walk { is_known, wrong, errors: Vec::new(), total: 0, expensive: Vec::new() };
     let root = Place { path: path.to_owned(), is_root: true, times: Some(1), unrelated: None };
     walk.node(document, &root);
-    let Walk { mut wording, mut errors, total, mut expensive, .. } = walk;
-    if !wording.is_empty() {
-        return wording;
-    }
+    let Walk { mut errors, total, mut expensive, .. } = walk;
     if total > SCHEMA_LIMIT {
         expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
         for (path, _) in expensive.into_iter().take(4) {
@@ -37,8 +39,7 @@ pub(super) fn check(document: &Value, path: &str, is_known: bool) -> Vec<FieldEr
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.push(FieldError::forbidden(path, excess(what, total, SCHEMA_LIMIT)));
     }
-    wording.append(&mut errors);
-    wording
+    errors
 }
 
 /// One node of a schema.
@@ -51,28 +52,22 @@ struct Place {
     unrelated: Option<String>,
 }
 
-#[derive(Default)]
-struct Walk {
+struct Walk<'a> {
     is_known: bool,
-    wording: Vec<FieldError>,
+    wrong: &'a [FieldError],
     errors: Vec<FieldError>,
     total: u64,
     expensive: Vec<(String, u64)>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn node(&mut self, document: &Value, place: &Place) {
         self.below(document, place);
         let rules: Vec<&Value> = list(document, "/x-kubernetes-validations").collect();
         if rules.is_empty() {
             return;
         }
-        let before = self.wording.len();
-        for (index, rule) in rules.iter().enumerate() {
-            let path = format!("{}.x-kubernetes-validations[{index}]", place.path);
-            wording(document, rule, &path, &mut self.wording);
-        }
-        if self.wording.len() > before {
+        if self.wrong.iter().any(|error| error.path.starts_with(&place.path)) {
             return;
         }
         let embedded = document.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
@@ -97,7 +92,7 @@ impl Walk {
             path: format!("{path}.{field}"),
             reason: Reason::Invalid,
             value: None,
-            detail: format!("{}: {detail}", go_form(rule)),
+            detail: format!("{}: {detail}", go_form::rule(rule)),
         };
         let mut uses_old = false;
         match compiled(text(rule, "/rule")) {
@@ -184,7 +179,8 @@ impl Walk {
         let fields = document.get("properties").and_then(Value::as_object);
         let in_order: std::collections::BTreeMap<_, _> = fields.into_iter().flatten().collect();
         for (name, field) in in_order {
-            self.node(field, &child(format!("{path}.properties[{name}]"), Some(1), true));
+            let related = text(document, "/x-kubernetes-map-type") != "atomic";
+            self.node(field, &child(format!("{path}.properties[{name}]"), Some(1), related));
         }
         if let Some(values) = document.get("additionalProperties").filter(|v| v.is_object()) {
             let path = format!("{path}.additionalProperties");
@@ -198,7 +194,7 @@ impl Walk {
 }
 
 /// What is wrong with a rule before anybody reads its expressions.
-fn wording(document: &Value, rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn wording(document: &Value, rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let given = |name: &str| text(rule, &format!("/{name}"));
     let invalid = |field: &str, detail: &str| {
         FieldError::new(format!("{path}.{field}"), Reason::Invalid, given(field).into(), detail)
@@ -279,21 +275,4 @@ fn excess(what: &str, cost: u64, limit: u64) -> String {
         "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, \
          maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
-}
-
-/// A rule as kube-apiserver shows it: under the names of its own fields, safe for HTML.
-fn go_form(rule: &Value) -> String {
-    let given = |name: &str| Value::from(text(rule, &format!("/{name}"))).to_string();
-    let or_null = |name: &str| rule.get(name).cloned().unwrap_or(Value::Null).to_string();
-    let shown = format!(
-        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\
-         \"OptionalOldSelf\":{}}}",
-        given("rule"),
-        given("message"),
-        given("messageExpression"),
-        or_null("reason"),
-        given("fieldPath"),
-        or_null("optionalOldSelf"),
-    );
-    shown.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

@@ -9,6 +9,36 @@ pub(crate) fn is_established(definition: &Value) -> bool {
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
+/// Whether anybody looked at the names of the definition.
+pub(crate) fn was_looked_at(definition: &Value) -> bool {
+    super::list(definition, "/status/conditions").next().is_some()
+}
+
+/// The status of a definition that nobody has looked at.
+pub(crate) fn new_status(definition: &Value) -> Value {
+    let mut status = json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null});
+    if let Some(name) = storage(definition) {
+        status["storedVersions"] = json!([name]);
+    }
+    status
+}
+
+/// Adds the version that objects are stored in to those that they may be stored in.
+pub(crate) fn note_storage(definition: &mut Value) {
+    let Some(name) = storage(definition).cloned() else { return };
+    if !super::list(definition, "/status/storedVersions").any(|stored| *stored == name) {
+        match definition.pointer_mut("/status/storedVersions").and_then(Value::as_array_mut) {
+            Some(stored) => stored.push(name),
+            None => definition["status"]["storedVersions"] = json!([name]),
+        }
+    }
+}
+
+fn storage(definition: &Value) -> Option<&Value> {
+    let mut versions = super::list(definition, "/spec/versions");
+    versions.find(|version| super::flag(version, "storage"))?.get("name")
+}
+
 /// The status a definition has once its names were looked at. `conflict` says which name is taken
 /// and by whom; without one the definition is established at once. Times move only when a
 /// condition does.
@@ -56,17 +86,6 @@ pub fn conditions(definition: &Value, conflict: Option<&str>, now: Timestamp) ->
         status["acceptedNames"] = definition.pointer("/spec/names").cloned().unwrap_or(Value::Null);
     } else if status.get("acceptedNames").is_none() {
         status["acceptedNames"] = json!({"plural": "", "kind": ""});
-    }
-    if let Some(storage) =
-        super::list(definition, "/spec/versions").find(|v| super::flag(v, "storage"))
-    {
-        let name = storage["name"].clone();
-        let mut stored =
-            status.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
-        if !stored.contains(&name) {
-            stored.push(name);
-        }
-        status["storedVersions"] = Value::Array(stored);
     }
     status
 }

@@ -1,288 +1,304 @@
 //! The rules that make an `openAPIV3Schema` structural: every value has a type, junctors only
-//! restrict, and what is written in it (defaults, patterns) works.
+//! restrict what is described outside of them.
 
 use serde_json::Value;
 
-use super::{arena, list};
+use super::go_form::FIELDS;
+use super::{flag, list, text};
 use crate::field::{FieldError, Reason};
-use crate::validate;
 
-/// Keys that a structural schema may not have at all.
-const NOT_SUPPORTED: &[&str] =
-    &["$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id"];
-
-/// Keys that a junctor may not have: it restricts values, it does not describe them.
-const NOT_IN_JUNCTORS: &[&str] = &[
-    "type",
-    "additionalProperties",
-    "default",
-    "title",
-    "description",
-    "nullable",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-list-type",
-    "x-kubernetes-map-type",
-];
-
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
-
-/// All that is wrong with the schemas of a definition.
-pub(super) fn check(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let versions: Vec<&Value> = list(definition, "/spec/versions").collect();
-    let schema_of = |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned();
-    // versions that share one schema are reported once, under the name the API uses for that
-    let shared = versions.windows(2).all(|pair| schema_of(pair[0]) == schema_of(pair[1]));
-    for (index, version) in versions.iter().enumerate() {
-        let Some(document) = version.pointer("/schema/openAPIV3Schema").filter(|d| d.is_object())
-        else {
-            let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            errors.push(FieldError::required(path, ""));
-            continue;
-        };
-        let path = if shared {
-            "spec.validation.openAPIV3Schema".to_owned()
-        } else {
-            format!("spec.versions[{index}].schema.openAPIV3Schema")
-        };
-        let before = errors.len();
-        let mut walk = Walk { errors: &mut errors };
-        walk.node(document, &path, Place::Root);
-        // Rules rely on the structure.
-        if errors.len() == before {
-            let name = version.get("name");
-            let was = old.and_then(|old| {
-                list(old, "/spec/versions").find(|version| version.get("name") == name)
-            });
-            let is_known = was.is_some_and(|was| schema_of(was).as_ref() == Some(document));
-            errors.extend(super::rules::check(document, &path, is_known));
-        }
-        if shared {
-            break;
-        }
+/// Why a schema cannot be read as a structural one at all.
+pub(super) fn unreadable(document: &Value) -> Option<&'static str> {
+    let is_filled = |name: &str| match document.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Object(map)) => !map.is_empty() || name == "additionalItems",
+        Some(_) => true,
+    };
+    let refused = [
+        ("id", "OpenAPIV3Schema 'id' is not supported"),
+        ("$schema", "OpenAPIV3Schema 'schema' is not supported"),
+        ("$ref", "OpenAPIV3Schema '$ref' is not supported"),
+        ("patternProperties", "OpenAPIV3Schema 'patternProperties' is not supported"),
+        ("dependencies", "OpenAPIV3Schema 'dependencies' is not supported"),
+        ("additionalItems", "OpenAPIV3Schema 'additionalItems' is not supported"),
+        ("definitions", "OpenAPIV3Schema 'definitions' is not supported"),
+    ];
+    if let Some((_, why)) = refused.iter().find(|(name, _)| is_filled(name)) {
+        return Some(why);
     }
+    let junctors = ["/allOf", "/anyOf", "/oneOf"].into_iter().flat_map(|name| list(document, name));
+    if let Some(why) = document.get("not").into_iter().chain(junctors).find_map(unreadable) {
+        return Some(why);
+    }
+    if document.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+        return Some(
+            "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+        );
+    }
+    if list(document, "/items").next().is_some() {
+        return Some("OpenAPIV3Schema 'items' must be a schema, but is an array");
+    }
+    let below = below(document, "items").into_iter();
+    let below = below.chain(fields(document).map(|(_, field)| field));
+    below.chain(self::below(document, "additionalProperties")).find_map(unreadable)
+}
+
+/// All that keeps a schema from being structural, in order.
+pub(super) fn check(document: &Value, path: &str) -> Vec<FieldError> {
+    let mut walk = Walk { errors: Vec::new() };
+    walk.node(document, path, Level::Root);
+    walk.described(document, Some(document), path, path);
+    let mut errors = walk.errors;
+    errors.sort_by_cached_key(ToString::to_string);
     errors
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Level {
     Root,
-    Field,
     Item,
-    Junctor,
-    /// A branch of `x-kubernetes-int-or-string`, which may say which of the two it is.
-    IntOrString,
+    Field,
 }
 
-struct Walk<'a> {
-    errors: &'a mut Vec<FieldError>,
+struct Walk {
+    errors: Vec<FieldError>,
 }
 
-impl Walk<'_> {
-    fn invalid(&mut self, path: String, value: impl Into<Value>, detail: impl Into<String>) {
+impl Walk {
+    fn invalid(&mut self, path: String, value: impl Into<Value>, detail: &str) {
         self.errors.push(FieldError::new(path, Reason::Invalid, value.into(), detail));
     }
 
-    fn node(&mut self, document: &Value, path: &str, place: Place) {
-        for key in NOT_SUPPORTED.iter().filter(|key| document.get(**key).is_some()) {
-            self.errors.push(FieldError::forbidden(
-                format!("{path}.{key}"),
-                format!("{key} is not supported"),
-            ));
-        }
-        if matches!(place, Place::Junctor | Place::IntOrString) {
-            self.junctor(document, path, place == Place::IntOrString);
-        } else {
-            self.types(document, path, place);
-            self.containers(document, path);
-            self.default(document, path);
-        }
-        self.pattern(document, path);
-        self.below(document, path, place);
+    fn required(&mut self, path: String, detail: &str) {
+        self.errors.push(FieldError::required(path, detail));
     }
 
-    fn types(&mut self, document: &Value, path: &str, place: Place) {
-        let ty = document.get("type").and_then(Value::as_str).unwrap_or_default();
-        let flag = |name: &str| document.get(name) == Some(&Value::Bool(true));
-        let type_path = format!("{path}.type");
-        let may_be_untyped =
-            flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
-        match place {
-            Place::Root if ty.is_empty() => {
-                self.errors.push(FieldError::required(type_path, "must not be empty at the root"));
-            }
-            Place::Root if ty != "object" => {
-                self.invalid(type_path, ty, "must be object at the root");
-            }
-            Place::Field | Place::Item if ty.is_empty() && !may_be_untyped => {
-                let what = if place == Place::Item { "array items" } else { "object fields" };
-                let detail = format!("must not be empty for specified {what}");
-                self.errors.push(FieldError::required(type_path, detail));
-            }
-            _ if !ty.is_empty() && !TYPES.contains(&ty) => {
-                let allowed: Vec<String> = TYPES.iter().map(|ty| format!("{ty:?}")).collect();
-                let detail = format!("supported values: {}", allowed.join(", "));
-                self.errors.push(FieldError::new(
-                    type_path,
-                    Reason::NotSupported,
-                    Value::from(ty),
-                    detail,
-                ));
-            }
-            _ => {}
-        }
-        if flag("x-kubernetes-embedded-resource") && ty != "object" {
-            let detail = "must be object if x-kubernetes-embedded-resource is true";
-            self.invalid(format!("{path}.type"), ty, detail);
-        }
-        if ty == "array" && !document.get("items").is_some_and(Value::is_object) {
-            self.errors.push(FieldError::required(format!("{path}.items"), "must be specified"));
-        }
+    fn forbidden(&mut self, path: String, detail: &str) {
+        self.errors.push(FieldError::forbidden(path, detail));
     }
 
-    fn containers(&mut self, document: &Value, path: &str) {
-        let additional = document.get("additionalProperties");
-        if additional == Some(&Value::Bool(false)) {
-            let detail = "additionalProperties cannot be set to false";
-            self.errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), detail));
-        } else if additional.is_some() && document.get("properties").is_some() {
-            let detail = "additionalProperties and properties are mutual exclusive";
-            self.errors.push(FieldError::forbidden(format!("{path}.additionalProperties"), detail));
+    /// A schema that describes values.
+    fn node(&mut self, document: &Value, path: &str, level: Level) {
+        let ty = text(document, "/type");
+        let items = below(document, "items");
+        if ty == "array" && items.is_none() {
+            self.required(format!("{path}.items"), "must be specified");
         }
-        if document.get("uniqueItems") == Some(&Value::Bool(true)) {
-            let detail =
-                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.errors.push(FieldError::forbidden(format!("{path}.uniqueItems"), detail));
+        if let Some(items) = items {
+            self.node(items, &format!("{path}.items"), Level::Item);
         }
-        let list_type = document.get("x-kubernetes-list-type").and_then(Value::as_str);
-        let keys: Vec<&str> =
-            list(document, "/x-kubernetes-list-map-keys").filter_map(Value::as_str).collect();
-        let keys_path = format!("{path}.x-kubernetes-list-map-keys");
-        match list_type {
-            None | Some("atomic" | "set") if !keys.is_empty() => {
-                let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-                self.invalid(
-                    format!("{path}.x-kubernetes-list-type"),
-                    list_type.unwrap_or_default(),
-                    detail,
+        for (name, field) in fields(document) {
+            self.node(field, &format!("{path}.properties[{name}]"), Level::Field);
+        }
+        if document.get("additionalProperties").is_some() {
+            if level == Level::Root {
+                self.forbidden(
+                    format!("{path}.additionalProperties"),
+                    "must not be used at the root",
                 );
             }
-            Some("map") if keys.is_empty() => {
-                let detail = "must not be empty if x-kubernetes-list-type is map";
-                self.errors.push(FieldError::required(keys_path, detail));
-            }
-            Some("map") => self.map_keys(document, path, &keys),
-            None | Some("atomic" | "set") => {}
-            Some(other) => self.errors.push(FieldError::new(
-                format!("{path}.x-kubernetes-list-type"),
-                Reason::NotSupported,
-                Value::from(other),
-                "supported values: \"atomic\", \"set\", \"map\"",
-            )),
-        }
-    }
-
-    /// Every key is a field of the items that is always there.
-    fn map_keys(&mut self, document: &Value, path: &str, keys: &[&str]) {
-        let required: Vec<&Value> = list(document, "/items/required").collect();
-        for key in keys {
-            match document.pointer("/items/properties").and_then(|fields| fields.get(key)) {
-                None => {
-                    let path = format!("{path}.x-kubernetes-list-map-keys");
-                    self.invalid(
-                        path,
-                        Value::from(keys.to_vec()),
-                        "entries must all be names of item properties",
-                    );
-                }
-                Some(field)
-                    if field.get("default").is_none()
-                        && !required.contains(&&Value::from(*key)) =>
-                {
-                    self.errors.push(FieldError::required(
-                        format!("{path}.items.properties[{key}].default"),
-                        "this property is in x-kubernetes-list-map-keys, so it must have a default or \
-                         be a required property",
-                    ));
-                }
-                Some(_) => {}
+            if let Some(values) = below(document, "additionalProperties") {
+                self.node(values, &format!("{path}.additionalProperties"), Level::Field);
             }
         }
-    }
-
-    fn default(&mut self, document: &Value, path: &str) {
-        let Some(default) = document.get("default") else { return };
-        let (schemas, root) = arena::build_value(document);
-        let mut value = default.clone();
-        crate::default::apply_defaults(schemas.at(root), &mut value);
-        for error in validate::schema(schemas.at(root), &value, None) {
-            let below =
-                if error.path.is_empty() { String::new() } else { format!(".{}", error.path) };
-            self.errors.push(FieldError { path: format!("{path}.default{below}"), ..error });
-        }
-        for dropped in super::prune(schemas.at(root), &mut value) {
-            self.invalid(
-                format!("{path}.default"),
-                default.clone(),
-                format!("must not have unknown fields: {dropped}"),
-            );
-        }
-    }
-
-    fn pattern(&mut self, document: &Value, path: &str) {
-        if let Some(pattern) = document.get("pattern").and_then(Value::as_str)
-            && let Err(error) = regex::Regex::new(pattern)
-        {
-            let detail = format!("must be a valid regular expression, but isn't: {error}");
-            self.invalid(format!("{path}.pattern"), pattern, detail);
-        }
-    }
-
-    fn junctor(&mut self, document: &Value, path: &str, may_have_type: bool) {
-        let is_plain_type = may_have_type
-            && document.as_object().is_some_and(|object| object.len() == 1)
-            && matches!(document.get("type").and_then(Value::as_str), Some("integer" | "string"));
-        if is_plain_type {
-            return;
-        }
-        for key in NOT_IN_JUNCTORS.iter().filter(|key| document.get(**key).is_some()) {
-            let detail = "must be empty to be structural";
-            self.errors.push(FieldError::forbidden(format!("{path}.{key}"), detail));
-        }
-    }
-
-    fn below(&mut self, document: &Value, path: &str, place: Place) {
-        let inside = matches!(place, Place::Junctor | Place::IntOrString);
-        let child = |other: Place| if inside { Place::Junctor } else { other };
-        let either = document.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
-        let branch =
-            if either || place == Place::IntOrString { Place::IntOrString } else { Place::Junctor };
-        for (name, field) in
-            document.get("properties").and_then(Value::as_object).into_iter().flatten()
-        {
-            let is_metadata = place == Place::Root && name == "metadata";
-            if !is_metadata {
-                self.node(field, &format!("{path}.properties[{name}]"), child(Place::Field));
+        let either = flag(document, "x-kubernetes-int-or-string");
+        for other in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+            if either && flag(document, other) {
+                let detail = "must be false if x-kubernetes-int-or-string is true";
+                self.invalid(format!("{path}.{other}"), true, detail);
             }
         }
-        if let Some(values) =
-            document.get("additionalProperties").filter(|values| values.is_object())
+        let skip_any = is_int_or_string(document);
+        let skip_first_all = list(document, "/allOf").next().is_some_and(is_int_or_string);
+        self.restriction(document, path, skip_any, skip_first_all);
+        self.types(document, path, level);
+        self.metadata(document, path, level);
+    }
+
+    fn types(&mut self, document: &Value, path: &str, level: Level) {
+        let ty = text(document, "/type");
+        let embedded = flag(document, "x-kubernetes-embedded-resource");
+        let untyped = flag(document, "x-kubernetes-int-or-string")
+            || flag(document, "x-kubernetes-preserve-unknown-fields");
+        let place = format!("{path}.type");
+        if embedded && ty != "object" {
+            let detail = "must be object if x-kubernetes-embedded-resource is true";
+            if ty.is_empty() {
+                self.required(place.clone(), detail);
+            } else {
+                self.invalid(place.clone(), ty, detail);
+            }
+        } else if ty.is_empty() && !untyped {
+            let detail = match level {
+                Level::Root => "must not be empty at the root",
+                Level::Item => "must not be empty for specified array items",
+                Level::Field => "must not be empty for specified object fields",
+            };
+            self.required(place.clone(), detail);
+        }
+        if embedded && document.get("additionalProperties").is_some() {
+            let detail = "must not be used if x-kubernetes-embedded-resource is set";
+            self.forbidden(format!("{path}.additionalProperties"), detail);
+        }
+        if level == Level::Root && !ty.is_empty() && ty != "object" {
+            self.invalid(place, ty, "must be object at the root");
+        }
+        let keeps = flag(document, "x-kubernetes-preserve-unknown-fields");
+        if embedded && !keeps && fields(document).next().is_none() {
+            let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
+                          x-kubernetes-preserve-unknown-fields";
+            self.required(format!("{path}.properties"), detail);
+        }
+    }
+
+    /// What every object has may be restricted a little, not described anew.
+    fn metadata(&mut self, document: &Value, path: &str, level: Level) {
+        let field = |name: &str| document.get("properties").and_then(|fields| fields.get(name));
+        let is_object = level == Level::Root || flag(document, "x-kubernetes-embedded-resource");
+        for (name, wanted) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")]
         {
-            self.node(values, &format!("{path}.additionalProperties"), child(Place::Field));
+            let Some(ty) = field(name).map(|field| text(field, "/type")) else { continue };
+            if is_object && ty != wanted {
+                let path = format!("{path}.properties[{name}].type");
+                self.invalid(path, ty, &format!("must be {wanted}"));
+            }
         }
-        if let Some(items) = document.get("items").filter(|items| items.is_object()) {
-            self.node(items, &format!("{path}.items"), child(Place::Item));
+        let Some(metadata) = field("metadata").filter(|_| level == Level::Root) else { return };
+        let names_only =
+            fields(metadata).all(|(name, _)| matches!(name.as_str(), "name" | "generateName"));
+        let is_empty_list = |name: &str| {
+            matches!(name, "allOf" | "anyOf" | "oneOf" | "enum")
+                && list(metadata, &format!("/{name}")).next().is_none()
+        };
+        let says_more = FIELDS.iter().any(|field| match field.name {
+            "type" | "default" => false,
+            "properties" => !names_only,
+            name => field.is_set(metadata) && !is_empty_list(name),
+        });
+        if says_more {
+            let detail = "must not specify anything other than name and generateName, but metadata \
+                          is implicitly specified";
+            self.forbidden(format!("{path}.properties[metadata]"), detail);
         }
-        for name in ["allOf", "anyOf", "oneOf"] {
+    }
+
+    /// What a schema or junctor asks of values.
+    fn restriction(&mut self, document: &Value, path: &str, skip_any: bool, skip_first_all: bool) {
+        for name in ["anyOf", "allOf", "oneOf"] {
+            if name == "anyOf" && skip_any {
+                continue;
+            }
             for (index, found) in list(document, &format!("/{name}")).enumerate() {
-                self.node(found, &format!("{path}.{name}[{index}]"), branch);
+                let skip = name == "allOf" && index == 0 && skip_first_all;
+                self.junctor(found, &format!("{path}.{name}[{index}]"), skip);
             }
         }
         if let Some(not) = document.get("not") {
-            self.node(not, &format!("{path}.not"), Place::Junctor);
+            self.junctor(not, &format!("{path}.not"), false);
+        }
+        let pattern = text(document, "/pattern");
+        if let Err(error) = regex::Regex::new(pattern) {
+            let detail = format!("must be a valid regular expression, but isn't: {error}");
+            self.invalid(format!("{path}.pattern"), pattern, &detail);
         }
     }
+
+    fn junctor(&mut self, document: &Value, path: &str, skip_any: bool) {
+        self.restriction(document, path, skip_any, false);
+        if let Some(items) = below(document, "items") {
+            self.junctor(items, &format!("{path}.items"), false);
+        }
+        for (name, field) in fields(document) {
+            self.junctor(field, &format!("{path}.properties[{name}]"), false);
+        }
+        for (name, wanted) in NOT_IN_JUNCTORS {
+            let is_there = match document.get(*name) {
+                None | Some(Value::Null | Value::Bool(false)) => false,
+                Some(Value::String(text)) => *wanted == "undefined" || !text.is_empty(),
+                Some(Value::Array(items)) => *wanted == "undefined" || !items.is_empty(),
+                Some(_) => true,
+            };
+            if is_there || (*name == "default" && document.get(*name).is_some()) {
+                let detail = format!("must be {wanted} to be structural");
+                self.forbidden(format!("{path}.{name}"), &detail);
+            }
+        }
+        if fields(document).any(|(name, _)| name == "metadata") {
+            let detail = "must not be specified in a nested context";
+            self.forbidden(format!("{path}.properties[metadata]"), detail);
+        }
+    }
+
+    /// Whatever junctors speak of must be described outside of them.
+    fn described(&mut self, junctor: &Value, schema: Option<&Value>, place: &str, path: &str) {
+        let Some(schema) = schema else {
+            self.required(place.to_owned(), &format!("because it is defined in {path}"));
+            return;
+        };
+        if let Some(not) = junctor.get("not") {
+            self.nested(not, schema, place, &format!("{path}.not"));
+        }
+        for name in ["allOf", "anyOf", "oneOf"] {
+            for (index, found) in list(junctor, &format!("/{name}")).enumerate() {
+                self.nested(found, schema, place, &format!("{path}.{name}[{index}]"));
+            }
+        }
+    }
+
+    fn nested(&mut self, junctor: &Value, schema: &Value, place: &str, path: &str) {
+        self.described(junctor, Some(schema), place, path);
+        if let Some(items) = below(junctor, "items") {
+            let (place, path) = (format!("{place}.items"), format!("{path}.items"));
+            match below(schema, "items") {
+                Some(schema) => self.nested(items, schema, &place, &path),
+                None => self.described(items, None, &place, &path),
+            }
+        }
+        for (name, field) in fields(junctor) {
+            let (place, path) =
+                (format!("{place}.properties[{name}]"), format!("{path}.properties[{name}]"));
+            match schema.get("properties").and_then(|fields| fields.get(name)) {
+                Some(schema) => self.nested(field, schema, &place, &path),
+                None => self.described(field, None, &place, &path),
+            }
+        }
+    }
+}
+
+/// What a junctor may not say: it restricts values, it does not describe them.
+const NOT_IN_JUNCTORS: &[(&str, &str)] = &[
+    ("type", "empty"),
+    ("additionalProperties", "undefined"),
+    ("default", "undefined"),
+    ("title", "empty"),
+    ("description", "empty"),
+    ("nullable", "false"),
+    ("x-kubernetes-preserve-unknown-fields", "false"),
+    ("x-kubernetes-embedded-resource", "false"),
+    ("x-kubernetes-int-or-string", "false"),
+    ("x-kubernetes-list-map-keys", "empty"),
+    ("x-kubernetes-list-type", "undefined"),
+    ("x-kubernetes-map-type", "undefined"),
+    ("x-kubernetes-validations", "empty"),
+];
+
+/// A single schema below another.
+pub(super) fn below<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
+    document.get(name).filter(|below| below.is_object())
+}
+
+/// The fields of an object.
+pub(super) fn fields(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    document.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// Whether a schema's `anyOf` says "integer or string" and nothing else.
+fn is_int_or_string(document: &Value) -> bool {
+    let either: Vec<&Value> = list(document, "/anyOf").collect();
+    let is_only = |found: &Value, ty: &str| {
+        text(found, "/type") == ty
+            && !FIELDS.iter().any(|field| field.name != "type" && field.is_set(found))
+    };
+    matches!(either[..], [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }

@@ -16,12 +16,16 @@ const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    create: |writer, _, object| {
-        establish(writer, object);
+    create: |_, _, object| {
+        custom::defaults(object);
+        custom::as_kept(object);
+        metadata::set_top(object, "status", Some(custom::new_status(object)));
         Ok(())
     },
-    update: |writer, _, _, object| {
-        establish(writer, object);
+    update: |_, _, _, object| {
+        custom::defaults(object);
+        custom::as_kept(object);
+        custom::note_storage(object);
         Ok(())
     },
     delete: |writer, _, object| {
@@ -45,7 +49,8 @@ pub(super) const HOOKS: Hooks = Hooks {
         }
         Ok(())
     },
-    committed: Some(|writer, kind, _, object| {
+    committed: Some(|writer, kind, old, object| {
+        let object = &establish(writer, kind, old, object);
         serve(writer, object);
         if metadata::is_deleting(object) {
             delete_instances(writer, object);
@@ -79,12 +84,26 @@ pub(super) const INSTANCE_HOOKS: Hooks = Hooks {
     ..NONE
 };
 
-/// Completes the definition and sets its conditions. Whether it is right is judged afterwards.
-fn establish(writer: &Writer<'_>, object: &mut Value) {
-    custom::defaults(object);
-    let conflict = taken_name(writer, object);
-    let status = custom::conditions(object, conflict.as_deref(), writer.registry.env.now());
-    metadata::set_top(object, "status", Some(status));
+/// Sets the conditions of a definition that was written, with a commit of their own, and returns it
+/// as it is then. What was looked at once stays as it is until somebody writes again.
+fn establish(writer: &Writer<'_>, kind: &Kind, old: Option<&Value>, object: &Value) -> Value {
+    let mut object = object.clone();
+    if old.is_none() && custom::was_looked_at(&object) {
+        return object;
+    }
+    let conflict = taken_name(writer, &object);
+    let status = custom::conditions(&object, conflict.as_deref(), writer.registry.env.now());
+    let key = Key::new("", metadata::name(&object));
+    if object.get("status") == Some(&status) {
+        return object;
+    }
+    metadata::set_top(&mut object, "status", Some(status));
+    let Some(stored) = writer.registry.store.get(RESOURCE, &key) else { return object };
+    let expect = Expect::Revision(stored.revision);
+    if let Err(status) = writer.commit(kind, &key, expect, object.clone(), false) {
+        tracing::error!(%status, name = key.name, "the conditions of a definition were not kept");
+    }
+    object
 }
 
 /// A kind or short name that another definition of the same group has.

@@ -1,0 +1,126 @@
+//! The schema of a version, or of all: what it may say at its root, whether it is structural, its
+//! defaults and its rules.
+
+use serde_json::Value;
+
+use super::go_form::FIELDS;
+use super::{arena, flag, go_form, rules, structural, text, wellformed};
+use crate::field::{FieldError, Reason};
+use crate::validate;
+
+/// What a root may say where the status is a resource of its own: the schema of `status` is judged
+/// alone then, and nothing may be lost by that.
+const AT_THE_ROOT: &[&str] = &[
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+];
+
+/// All that is wrong with a schema. Rules that are known already (`is_known`) may cost what they
+/// cost.
+pub(super) fn check(
+    stanza: &Value,
+    has_status: bool,
+    is_known: bool,
+    path: &str,
+) -> Vec<FieldError> {
+    let Some(document) = stanza.get("openAPIV3Schema").filter(|schema| schema.is_object()) else {
+        return Vec::new();
+    };
+    let path = format!("{path}.openAPIV3Schema");
+    let mut errors = Vec::new();
+    if has_status {
+        errors.extend(root(document, &path));
+    }
+    if flag(document, "nullable") {
+        let detail = "nullable cannot be true at the root";
+        errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
+    }
+    let unreadable = structural::unreadable(document);
+    let mut is_structural = false;
+    if unreadable.is_none() {
+        let mut found = structural::check(document, &path);
+        if found.is_empty() {
+            default_values(document, &path, &mut found);
+        }
+        is_structural = found.is_empty();
+        errors.append(&mut found);
+    }
+    let found = wellformed::check(document, &path);
+    let costs = is_structural.then(|| rules::check(document, &path, is_known, &found));
+    errors.extend(found);
+    errors.extend(costs.into_iter().flatten());
+    if let Some(why) = unreadable.filter(|_| errors.is_empty()) {
+        errors.push(FieldError::new(path, Reason::Invalid, "".into(), why));
+    }
+    errors
+}
+
+/// The first thing at the root that may not be there.
+fn root(document: &Value, path: &str) -> Option<FieldError> {
+    let is_wrong = |shown: &str| match shown {
+        "Type" => text(document, "/type") != "object",
+        other => !AT_THE_ROOT.contains(&other),
+    };
+    let field = FIELDS.iter().find(|field| is_wrong(field.shown) && field.is_set(document))?;
+    if field.shown == "Type" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the \
+                      status subresource is enabled";
+        let ty = text(document, "/type").into();
+        return Some(FieldError::new(format!("{path}.type"), Reason::Invalid, ty, detail));
+    }
+    let detail = format!(
+        "{}: only [{}] fields are allowed at the root of the schema if the status subresource is \
+         enabled",
+        go_form::schema(document),
+        AT_THE_ROOT.join(" ")
+    );
+    Some(FieldError { path: path.to_owned(), reason: Reason::Invalid, value: None, detail })
+}
+
+/// Whether defaults are values that their schemas allow and keep.
+fn default_values(document: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(default) = document.get("default") {
+        let (schemas, root) = arena::build_value(document);
+        let mut value = default.clone();
+        if !super::prune(schemas.at(root), &mut value).is_empty() {
+            let detail = format!("{}: must not have unknown fields", go_form::sorted(default));
+            let path = format!("{path}.default");
+            errors.push(FieldError { path, reason: Reason::Invalid, value: None, detail });
+        }
+        for error in validate::schema(schemas.at(root), default, None) {
+            let below = match error.path.as_str() {
+                "" => String::new(),
+                path if path.starts_with('[') => path.to_owned(),
+                path => format!(".{path}"),
+            };
+            errors.push(FieldError { path: format!("{path}.default{below}"), ..error });
+        }
+    }
+    if let Some(items) = structural::below(document, "items") {
+        default_values(items, &format!("{path}.items"), errors);
+    }
+    let in_order: std::collections::BTreeMap<_, _> = structural::fields(document).collect();
+    for (name, field) in in_order {
+        default_values(field, &format!("{path}.properties[{name}]"), errors);
+    }
+}
