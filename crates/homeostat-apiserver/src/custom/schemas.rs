@@ -60,7 +60,7 @@ pub(super) fn check(
     if unreadable.is_none() {
         let mut found = structural::check(document, &path);
         if found.is_empty() {
-            default_values(document, &path, &mut found);
+            default_values(document, &path, true, &mut found);
         }
         is_structural = found.is_empty();
         errors.append(&mut found);
@@ -98,9 +98,13 @@ fn root(document: &Value, path: &str) -> Option<FieldError> {
 }
 
 /// Whether defaults are values that their schemas allow and keep.
-fn default_values(document: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn default_values(document: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>) {
     if let Some(default) = document.get("default") {
-        let (schemas, root) = arena::build_value(document);
+        let mut described = std::borrow::Cow::Borrowed(document);
+        if is_root {
+            described.to_mut()["x-kubernetes-embedded-resource"] = Value::Bool(true);
+        }
+        let (schemas, root) = arena::build_value(&described);
         let mut value = default.clone();
         if !super::prune(schemas.at(root), &mut value).is_empty() {
             let detail = format!("{}: must not have unknown fields", go_form::sorted(default));
@@ -117,10 +121,10 @@ fn default_values(document: &Value, path: &str, errors: &mut Vec<FieldError>) {
         }
     }
     if let Some(items) = structural::below(document, "items") {
-        default_values(items, &format!("{path}.items"), errors);
+        default_values(items, &format!("{path}.items"), false, errors);
     }
     let in_order: std::collections::BTreeMap<_, _> = structural::fields(document).collect();
     for (name, field) in in_order {
-        default_values(field, &format!("{path}.properties[{name}]"), errors);
+        default_values(field, &format!("{path}.properties[{name}]"), false, errors);
     }
 }

@@ -17,9 +17,8 @@ pub(super) struct Stanzas<'a> {
 impl<'a> Stanzas<'a> {
     pub(super) fn of(definition: &'a Value) -> Self {
         let all: Vec<&Value> = list(definition, "/spec/versions").collect();
-        let is_shared = PARTS.map(|name| {
-            all.windows(2).all(|pair| part(pair[0], name) == part(pair[1], name))
-        });
+        let is_shared =
+            PARTS.map(|name| all.windows(2).all(|pair| part(pair[0], name) == part(pair[1], name)));
         Self { all, is_shared }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn new_status(definition: &Value) -> Value {
 
 /// Adds the version that objects are stored in to those that they may be stored in.
 pub(crate) fn note_storage(definition: &mut Value) {
-    let Some(name) = storage(definition).cloned() else { return };
+    let Some(name) = storage(definition).map(Value::from) else { return };
     if !super::list(definition, "/status/storedVersions").any(|stored| *stored == name) {
         match definition.pointer_mut("/status/storedVersions").and_then(Value::as_array_mut) {
             Some(stored) => stored.push(name),
@@ -34,9 +34,11 @@ pub(crate) fn note_storage(definition: &mut Value) {
     }
 }
 
-fn storage(definition: &Value) -> Option<&Value> {
+fn storage(definition: &Value) -> Option<&str> {
     let mut versions = super::list(definition, "/spec/versions");
-    versions.find(|version| super::flag(version, "storage"))?.get("name")
+    versions
+        .find(|version| super::flag(version, "storage"))
+        .map(|found| super::text(found, "/name"))
 }
 
 /// The status a definition has once its names were looked at. `conflict` says which name is taken

@@ -211,3 +211,79 @@ fn a_definition_without_conflicts_is_established_and_keeps_its_times() {
     );
     assert_eq!(taken["conditions"][1]["status"], "False");
 }
+
+#[test]
+fn what_may_not_stand_at_the_root_beside_a_status_is_shown_whole() {
+    let mut definition = at(&spec(&json!({"type": "object"})));
+    let root = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    root["maxProperties"] = json!(3.0);
+    root["description"] = json!("<none>");
+    let refused: Vec<String> = check(&definition, None).iter().map(ToString::to_string).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    let start = "spec.validation.openAPIV3Schema: Invalid value: {\"ID\":\"\",\"Schema\":\"\",\"Ref\":\
+                 null,\"Description\":\"\\u003cnone\\u003e\",\"Type\":\"object\"";
+    assert!(refused[0].starts_with(start), "{}", refused[0]);
+    assert!(refused[0].contains("\"MaxProperties\":3,\"MinProperties\":null"), "{}", refused[0]);
+    assert!(refused[0].contains("only [Description Type Format"), "{}", refused[0]);
+}
+
+#[test]
+fn junctors_restrict_what_is_described_outside_of_them() {
+    let refused = refusals(&json!({
+        "type": "object",
+        "allOf": [{"description": "", "nullable": true, "properties": {"a": {"minimum": 1}}}],
+        "not": {"type": "string"},
+    }));
+    let at = "spec.validation.openAPIV3Schema.properties[spec]";
+    assert_eq!(
+        refused,
+        [
+            format!("{at}.allOf[0].nullable: Forbidden: must be false to be structural"),
+            format!("{at}.not.type: Forbidden: must be empty to be structural"),
+        ]
+    );
+    // Only what junctors of the root speak of must be described.
+    let mut definition =
+        at_root(&json!({"anyOf": [{"required": ["a"]}, {"properties": {"b": {}}}]}));
+    definition["spec"]["versions"][0].as_object_mut().unwrap().shift_remove("subresources");
+    let refused: Vec<String> = check(&definition, None).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        refused,
+        [
+            "spec.validation.openAPIV3Schema.properties[b]: Required value: because it is defined in \
+          spec.validation.openAPIV3Schema.anyOf[1].properties[b]"
+        ]
+    );
+}
+
+fn at_root(more: &Value) -> Value {
+    let mut definition = at(&spec(&json!({"type": "object"})));
+    let root = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    for (name, value) in more.as_object().unwrap() {
+        root[name] = value.clone();
+    }
+    definition
+}
+
+#[test]
+fn what_all_versions_share_is_reported_above_them_and_the_rest_below() {
+    let mut definition = at(&spec(&json!({"type": "object"})));
+    let mut second = definition["spec"]["versions"][0].clone();
+    second["name"] = json!("v9");
+    second["storage"] = json!(false);
+    second["additionalPrinterColumns"] = json!([{"name": "N", "jsonPath": "n", "type": "x"}]);
+    definition["spec"]["versions"].as_array_mut().unwrap().push(second);
+    for version in 0..2 {
+        definition["spec"]["versions"][version]["subresources"]["scale"] = json!({});
+    }
+    let refused: Vec<String> = check(&definition, None).iter().map(|e| e.path.clone()).collect();
+    assert_eq!(
+        refused,
+        [
+            "spec.versions[1].additionalPrinterColumns[0].type",
+            "spec.versions[1].additionalPrinterColumns[0].JSONPath",
+            "spec.subresources.scale.specReplicasPath",
+            "spec.subresources.scale.statusReplicasPath",
+        ]
+    );
+}

@@ -115,7 +115,8 @@ impl<'a> Versions<'a> {
     /// Whether a version had this schema before.
     fn is_known(&self, name: &str, schema: &Value) -> bool {
         let mut before = self.old.into_iter().flat_map(|old| list(old, "/spec/versions"));
-        before.any(|version| text(version, "/name") == name && version.get("schema") == Some(schema))
+        before
+            .any(|version| text(version, "/name") == name && version.get("schema") == Some(schema))
     }
 
     /// What is stored must be in a version that is still there.
@@ -168,12 +169,7 @@ fn deprecation(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn selectable(
-    fields: &Value,
-    schema: Option<&Value>,
-    path: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn selectable(fields: &Value, schema: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     let fields: Vec<&str> = list(fields, "").map(|field| text(field, "/jsonPath")).collect();
     let schema = schema.map(|schema| schema.get("openAPIV3Schema"));
     let is_top = path == "spec";

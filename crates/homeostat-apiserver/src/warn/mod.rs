@@ -2,6 +2,7 @@
 //! labels, and what will not do what it seems to. It refuses nothing and changes nothing.
 
 mod addresses;
+mod definition;
 mod pod;
 mod secret;
 mod service;
@@ -87,6 +88,9 @@ pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Str
             }
         }
         "services" => service::of_service(object, &mut warnings),
+        "customresourcedefinitions.apiextensions.k8s.io" => {
+            definition::of_definition(object, old, &mut warnings);
+        }
         "secrets" => secret::of_secret(object, &mut warnings),
         "endpoints" => addresses::of_endpoints(object, &mut warnings),
         "endpointslices.discovery.k8s.io" => {

@@ -212,3 +212,39 @@ async fn a_rule_that_was_broken_before_only_warns() {
         assert_eq!(status.message, format!("At.example.com \"a\" is invalid: {told}"));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_answered_as_it_was_asked_for_and_established_by_the_server_at_once() {
+    let client = client();
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    let new = create(&definitions, definition()).await;
+    assert_eq!(new.data["status"]["acceptedNames"], json!({"kind": "", "plural": ""}));
+    assert_eq!(new.data["status"]["storedVersions"], json!(["v1"]));
+    let now = definitions.get("ats.example.com").await.unwrap();
+    assert_eq!(now.data["status"]["acceptedNames"]["kind"], "At");
+    assert_eq!(now.data["status"]["conditions"][1]["type"], "Established");
+    let managers = now.metadata.managed_fields.unwrap();
+    assert!(managers.iter().any(|fields| {
+        fields.manager.as_deref() == Some("kube-apiserver")
+            && fields.subresource.as_deref() == Some("status")
+    }));
+    create(&api(&client, "example.com", "At"), at("a", json!({"schedule": "now"}))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn formats_that_nobody_knows_are_warned_of() {
+    let client = client();
+    let mut odd = definition();
+    let fields = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    odd.pointer_mut(fields).unwrap()["command"]["format"] = json!("shell");
+    odd.pointer_mut(fields).unwrap()["schedule"]["format"] = json!("date-time");
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let body = serde_json::to_vec(&odd).unwrap();
+    let request = http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(kube::client::Body::from(body))
+        .unwrap();
+    let answer = client.send(request).await.unwrap();
+    let warnings: Vec<_> = answer.headers().get_all("warning").iter().collect();
+    assert_eq!(warnings, ["299 - \"unrecognized format \\\"shell\\\"\""]);
+}

@@ -8,7 +8,8 @@ use super::{Hooks, NONE};
 use crate::custom;
 use crate::kinds::Kind;
 use crate::registry::options::DeleteOptions;
-use crate::registry::{Target, Writer, metadata, seconds};
+use crate::registry::update::Area;
+use crate::registry::{Target, Writer, metadata, rules, seconds};
 use crate::status::Status;
 use crate::store::{Expect, Key, Range, Stored};
 
@@ -97,7 +98,13 @@ fn establish(writer: &Writer<'_>, kind: &Kind, old: Option<&Value>, object: &Val
     if object.get("status") == Some(&status) {
         return object;
     }
+    let before = object.clone();
     metadata::set_top(&mut object, "status", Some(status));
+    let tracked =
+        rules::track(writer, kind, Some(&before), &mut object, "kube-apiserver", Area::Status);
+    if let Err(status) = tracked {
+        tracing::error!(%status, name = key.name, "nobody owns the conditions of a definition");
+    }
     let Some(stored) = writer.registry.store.get(RESOURCE, &key) else { return object };
     let expect = Expect::Revision(stored.revision);
     if let Err(status) = writer.commit(kind, &key, expect, object.clone(), false) {
