@@ -13,7 +13,9 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             pull_policy(object, "image", "imagePullPolicy");
         }
         "core.v1.ImageVolumeSource" => pull_policy(object, "reference", "pullPolicy"),
-        "core.v1.Volume" if object.len() <= 1 => set(object, "emptyDir", json!({})),
+        "core.v1.Volume" if object.keys().all(|field| field == "name") => {
+            set(object, "emptyDir", json!({}));
+        }
         "core.v1.ServiceSpec" => service(object),
         // Two names of one field; the newer one is right where they differ.
         "core.v1.PodSpec" => {

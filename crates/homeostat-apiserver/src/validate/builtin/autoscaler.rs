@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::place::Place;
 use super::report::{Report, at, list, text};
 use super::resources;
 use crate::decode::Quantity;
@@ -154,7 +155,7 @@ fn source(sort: &str, source: &Value, path: &str, report: &mut Report) {
             if name.is_empty() {
                 report.required(place, "must specify a resource name");
             } else if sort == "containerResource" {
-                resources::container_resource(name, &place, report);
+                resources::container_resource(name, &Place::Root(&place), report);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::place::Place;
 use super::report::{Report, at, list, text};
 use super::resources::{container_resource, may_overcommit, resource};
 use crate::decode::Quantity;
@@ -35,7 +36,7 @@ pub(super) fn limit_range(value: &Value, _: Option<&Value>, report: &mut Report)
                 for (name, amount) in given.into_iter().flatten() {
                     let path = format!("{path}.{field}[{name}]");
                     if of_containers {
-                        container_resource(name, &path, report);
+                        container_resource(name, &Place::Root(&path), report);
                     } else {
                         resource(name, &path, report);
                     }

@@ -15,28 +15,24 @@ mod device_capacity;
 mod device_slice;
 mod devices;
 mod endpoints;
-mod ephemeral;
 mod event;
 mod flow_control;
 mod job;
 mod job_policy;
 mod job_selector;
 mod limit_range;
-mod names;
 mod network_policy;
 mod networking;
 mod node_selector;
+mod place;
 mod pod;
 mod policies;
-mod profiles;
-mod projected;
 mod quota;
 mod rbac;
 mod report;
 mod resize;
 mod resources;
 mod scaling;
-mod security;
 mod service;
 mod status;
 mod storage;
@@ -142,7 +138,7 @@ pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldE
             claim_status::change(value, old, &mut report);
         }
         ("pods", "resize") => resize::change(value, old, &mut report),
-        ("pods", "ephemeralcontainers") => ephemeral::change(value, old, &mut report),
+        ("pods", "ephemeralcontainers") => pod::ephemeral_change(value, old, &mut report),
         ("pods", _) => pod::update(value, old, &mut report),
         _ => {}
     }

@@ -14,15 +14,27 @@ pub(super) fn node_selector(selector: &Value, path: &str, report: &mut Report) {
     if terms.is_empty() {
         report.required(path.as_str(), "must have at least one node selector term");
     }
-    for (index, term) in terms.iter().enumerate() {
-        for (field, judge) in [
-            ("matchExpressions", label as fn(&Value, &str, &mut Report)),
-            ("matchFields", by_field),
-        ] {
-            for (at, requirement) in list(term, &format!("/{field}")).iter().enumerate() {
-                judge(requirement, &format!("{path}[{index}].{field}[{at}]"), report);
-            }
+    for (index, found) in terms.iter().enumerate() {
+        term(found, &format!("{path}[{index}]"), true, report);
+    }
+}
+
+/// A term that only says what is liked; labels may have any value there.
+pub(super) fn preference(preference: &Value, path: &str, report: &mut Report) {
+    term(preference, path, false, report);
+}
+
+fn term(term: &Value, path: &str, is_strict: bool, report: &mut Report) {
+    for (index, requirement) in list(term, "/matchExpressions").iter().enumerate() {
+        let path = format!("{path}.matchExpressions[{index}]");
+        label(requirement, &path, report);
+        for (index, value) in list(requirement, "/values").iter().enumerate() {
+            let value = value.as_str().filter(|_| is_strict).unwrap_or_default();
+            report.problems(&format!("{path}.values[{index}]"), value, name::label_value);
         }
+    }
+    for (index, requirement) in list(term, "/matchFields").iter().enumerate() {
+        by_field(requirement, &format!("{path}.matchFields[{index}]"), report);
     }
 }
 
@@ -47,11 +59,6 @@ fn label(requirement: &Value, path: &str, report: &mut Report) {
     }
     for problem in name::qualified(key) {
         report.invalid(format!("{path}.key"), key, problem);
-    }
-    for (index, value) in values.iter().filter_map(Value::as_str).enumerate() {
-        for problem in name::label_value(value) {
-            report.invalid(format!("{place}[{index}]"), value, problem);
-        }
     }
 }
 

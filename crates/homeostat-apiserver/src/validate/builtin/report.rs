@@ -1,5 +1,7 @@
 //! The errors found so far, and the checks that every kind needs.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::super::{invalid, name, not_supported};
@@ -12,16 +14,32 @@ pub(super) struct Report {
 }
 
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(value, pointer).as_str().unwrap_or_default()
 }
 
 pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(value, pointer).as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The field, or `null`.
+/// The entries of a map.
+pub(super) fn entries<'a>(
+    value: &'a Value,
+    pointer: &str,
+) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+    at(value, pointer).as_object().into_iter().flatten()
+}
+
+/// The field, or `null`. The names in the pointer are those of fields and need no unescaping, which
+/// would make a copy of each.
 pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
-    value.pointer(pointer).unwrap_or(&Value::Null)
+    let mut found = value;
+    for name in pointer.split('/').skip(1) {
+        match found.get(name) {
+            Some(below) => found = below,
+            None => return &Value::Null,
+        }
+    }
+    found
 }
 
 impl Report {
@@ -47,30 +65,82 @@ impl Report {
     }
 
     /// The text is given and one of these.
-    pub(super) fn one_of(&mut self, path: &str, value: &str, allowed: &[&str]) {
+    pub(super) fn one_of(
+        &mut self,
+        path: &(impl fmt::Display + ?Sized),
+        value: &str,
+        allowed: &[&str],
+    ) {
         if value.is_empty() {
-            self.required(path, "");
+            self.required(path.to_string(), "");
         } else if !allowed.contains(&value) {
-            self.errors.push(not_supported(path, &Value::from(value), allowed));
+            self.unsupported(path, &Value::from(value), allowed);
         }
     }
 
-    pub(super) fn unsupported(&mut self, path: &str, value: &Value, allowed: &[&str]) {
-        self.errors.push(not_supported(path, value, allowed));
+    pub(super) fn unsupported(
+        &mut self,
+        path: &(impl fmt::Display + ?Sized),
+        value: &Value,
+        allowed: &[&str],
+    ) {
+        self.errors.push(not_supported(path.to_string(), value, allowed));
+    }
+
+    /// The text, where there is one, is one of these.
+    pub(super) fn known(
+        &mut self,
+        path: &(impl fmt::Display + ?Sized),
+        value: &Value,
+        allowed: &[&str],
+    ) {
+        if value.as_str().is_some_and(|text| !allowed.contains(&text)) {
+            self.unsupported(path, value, allowed);
+        }
+    }
+
+    /// What the form says of a text.
+    pub(super) fn problems(
+        &mut self,
+        path: &(impl fmt::Display + ?Sized),
+        value: &str,
+        form: fn(&str) -> Vec<String>,
+    ) {
+        for problem in form(value) {
+            self.invalid(path.to_string(), value, problem);
+        }
+    }
+
+    pub(super) fn not_found(&mut self, path: impl Into<String>, value: &str) {
+        self.errors.push(FieldError::new(path, Reason::NotFound, value.into(), ""));
+    }
+
+    pub(super) fn too_long(&mut self, path: impl Into<String>, most: usize) {
+        let detail = format!("may not be more than {most} bytes");
+        let (path, reason) = (path.into(), Reason::TooLong);
+        self.errors.push(FieldError { path, reason, value: None, detail });
+    }
+
+    pub(super) fn too_many(&mut self, path: impl Into<String>, count: usize, most: usize) {
+        let detail = format!("must have at most {most} items");
+        self.errors.push(FieldError::new(path, Reason::TooMany, count.into(), detail));
     }
 
     /// The text is given and has the form.
-    pub(super) fn name(&mut self, path: &str, value: &str, form: fn(&str) -> Vec<String>) {
+    pub(super) fn name(
+        &mut self,
+        path: &(impl fmt::Display + ?Sized),
+        value: &str,
+        form: fn(&str) -> Vec<String>,
+    ) {
         if value.is_empty() {
-            self.required(path, "");
+            self.required(path.to_string(), "");
             return;
         }
-        for problem in form(value) {
-            self.invalid(path, value, problem);
-        }
+        self.problems(path, value, form);
     }
 
-    pub(super) fn dns_label(&mut self, path: &str, value: &str) {
+    pub(super) fn dns_label(&mut self, path: &(impl fmt::Display + ?Sized), value: &str) {
         self.name(path, value, name::dns_label);
     }
 

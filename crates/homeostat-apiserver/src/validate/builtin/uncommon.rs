@@ -1,7 +1,8 @@
 //! Kinds that few people write by hand: runtimes of containers, and servers of more groups.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::place::Place;
 use super::pod::tolerations;
 use super::report::{Report, at, list, text};
 use super::resources;
@@ -9,10 +10,7 @@ use crate::validate::name;
 
 pub(super) fn runtime_class(value: &Value, _: Option<&Value>, report: &mut Report) {
     report.dns_label("handler", text(value, "/handler"));
-    if let Some(overhead) = value.get("overhead") {
-        let fixed = json!({"limits": at(overhead, "/podFixed")});
-        resources::container(&fixed, "overhead", report);
-    }
+    resources::overhead(at(value, "/overhead/podFixed"), &Place::Root("overhead"), report);
     let scheduling = at(value, "/scheduling");
     report.labels(at(scheduling, "/nodeSelector"), "scheduling.nodeSelector");
     tolerations(scheduling, "scheduling", report);

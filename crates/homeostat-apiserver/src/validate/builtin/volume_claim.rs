@@ -16,7 +16,7 @@ pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
 }
 
 /// The spec of a claim, wherever it is.
-fn spec(spec: &Value, path: &str, report: &mut Report) {
+pub(super) fn spec(spec: &Value, path: &str, report: &mut Report) {
     access_modes(spec, path, "at least 1 access mode is required", report);
     if let Some(given) = spec.get("selector") {
         selector(given, &format!("{path}.selector"), report);

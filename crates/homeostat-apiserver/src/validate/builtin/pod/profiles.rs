@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use super::report::{Report, at, list, text};
-use crate::field::{FieldError, Reason};
+use super::super::place::Place;
+use super::super::report::{Report, at, list, text};
+use super::MIRROR;
 
 const TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const LONGEST_PROFILE: usize = 4095;
 
@@ -25,71 +25,80 @@ fn containers<'a>(spec: &'a Value, path: &str) -> Vec<(String, &'a Value)> {
         .collect()
 }
 
-/// The fields of a Pod's spec and of its containers.
-pub(super) fn fields(spec: &Value, path: &str, report: &mut Report) {
-    let whole = (path.to_owned(), spec);
-    for (path, holder) in containers(spec, path).into_iter().chain([whole]) {
-        for (field, sort) in [("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")] {
-            let profile = at(holder, &format!("/securityContext/{field}"));
-            if !profile.is_null() {
-                self::profile(profile, sort, &format!("{path}.securityContext.{field}"), report);
-            }
+/// The seccomp profile of a security context.
+pub(super) fn seccomp(context: &Value, place: &Place<'_>, report: &mut Report) {
+    let Some(profile) = context.get("seccompProfile") else { return };
+    let (ty, local) = (text(profile, "/type"), profile.get("localhostProfile"));
+    let place = place.field("seccompProfile");
+    let place_of_local = place.field("localhostProfile");
+    if ty.is_empty() {
+        report.required(place.field("type"), "type is required when seccompProfile is set");
+    } else if !TYPES.contains(&ty) {
+        report.unsupported(&place.field("type"), &ty.into(), TYPES);
+    }
+    match (ty, local) {
+        ("Localhost", None) => {
+            report.required(place_of_local, "must be set when seccomp type is Localhost");
         }
+        ("Localhost", Some(local)) => {
+            relative(local.as_str().unwrap_or_default(), &place_of_local, report);
+        }
+        // The whole profile is shown there, by names of its own.
+        (_, Some(local)) => {
+            let shown = serde_json::json!({"Type": ty, "LocalhostProfile": local});
+            report.invalid(place_of_local, shown, "can only be set when seccomp type is Localhost");
+        }
+        (_, None) => {}
     }
 }
 
-fn profile(profile: &Value, sort: &str, path: &str, report: &mut Report) {
+/// The AppArmor profile of a security context.
+pub(super) fn app_armor(context: &Value, place: &Place<'_>, report: &mut Report) {
+    let Some(profile) = context.get("appArmorProfile") else { return };
     let (ty, local) = (text(profile, "/type"), profile.get("localhostProfile"));
-    let (ty_path, path) = (format!("{path}.type"), format!("{path}.localhostProfile"));
-    let field = if sort == "seccomp" { "seccompProfile" } else { "appArmorProfile" };
-    if ty.is_empty() {
-        report.required(ty_path, &format!("type is required when {field} is set"));
-    } else if !TYPES.contains(&ty) {
-        report.unsupported(&ty_path, &ty.into(), TYPES);
-    }
-    if ty != "Localhost" {
-        let why = format!("can only be set when {sort} type is Localhost");
-        match local.filter(|_| sort == "seccomp" || TYPES.contains(&ty)) {
-            // The whole profile is shown there, by names of its own.
-            Some(local) if sort == "seccomp" => {
-                let shown = serde_json::json!({"Type": ty, "LocalhostProfile": local});
-                report.invalid(path, shown, why);
-            }
-            Some(local) => report.invalid(path, local.clone(), why),
-            None => {}
+    let place = place.field("appArmorProfile");
+    let place_of_local = place.field("localhostProfile");
+    let missing = "must be set when AppArmor type is Localhost";
+    match (ty, local) {
+        ("", _) => {
+            report.required(place.field("type"), "type is required when appArmorProfile is set");
         }
-        return;
-    }
-    let why = format!("must be set when {sort} type is Localhost");
-    match local.and_then(Value::as_str) {
-        None => report.required(path, &why),
-        Some(local) if sort == "seccomp" => descending(local, &path, report),
-        Some(local) => {
+        ("Localhost", None) => report.required(place_of_local, missing),
+        ("Localhost", Some(local)) => {
+            let local = local.as_str().unwrap_or_default();
             if local.trim() != local {
-                report.invalid(path.as_str(), local, "must not be padded with whitespace");
+                report.invalid(place_of_local, local, "must not be padded with whitespace");
             } else if local.is_empty() {
-                report.required(path.as_str(), &why);
+                report.required(place_of_local, missing);
             }
             if local.len() > LONGEST_PROFILE {
-                report.errors.push(FieldError {
-                    path,
-                    reason: Reason::TooLong,
-                    value: None,
-                    detail: format!("may not be more than {LONGEST_PROFILE} bytes"),
-                });
+                report.too_long(place_of_local, LONGEST_PROFILE);
             }
         }
+        (ty, _) if !TYPES.contains(&ty) => {
+            report.unsupported(&place.field("type"), &ty.into(), TYPES);
+        }
+        (_, Some(local)) => {
+            let why = "can only be set when AppArmor type is Localhost";
+            report.invalid(place_of_local, local.clone(), why);
+        }
+        (_, None) => {}
+    }
+}
+
+/// A path that does not climb.
+pub(super) fn no_backsteps(given: &str, place: &Place<'_>, report: &mut Report) {
+    if given.split('/').any(|part| part == "..") {
+        report.invalid(place, given, "must not contain '..'");
     }
 }
 
 /// A path that leads downwards only.
-pub(super) fn descending(given: &str, path: &str, report: &mut Report) {
+pub(super) fn relative(given: &str, place: &Place<'_>, report: &mut Report) {
     if given.starts_with('/') {
-        report.invalid(path, given, "must be a relative path");
+        report.invalid(place, given, "must be a relative path");
     }
-    if given.split('/').any(|part| part == "..") {
-        report.invalid(path, given, "must not contain '..'");
-    }
+    no_backsteps(given, place, report);
 }
 
 /// The annotations of a Pod, or of a template, by themselves.
@@ -109,7 +118,7 @@ pub(super) fn annotations(pod: &Value, path: &str, report: &mut Report) {
         if key == SECCOMP_OF_POD || key.starts_with(SECCOMP) {
             let path = format!("{path}.{key}");
             match value.strip_prefix("localhost/") {
-                Some(local) => descending(local, &path, report),
+                Some(local) => relative(local, &Place::Root(&path), report),
                 None if matches!(value, "runtime/default" | "docker/default" | "unconfined") => {}
                 None => report.invalid(path, value, "must be a valid seccomp profile"),
             }

@@ -1,0 +1,83 @@
+//! Containers that join a running Pod: what they may be, and that they stay as they came.
+
+use serde_json::{Value, json};
+
+use super::super::place::Place;
+use super::super::report::{Report, list, text};
+use super::{Inside, container, given, items};
+
+/// What serves or lasts is not for a container that is for a look inside.
+const FORBIDDEN: &[&str] = &[
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+];
+const NOT_FOR_THESE: &str = "cannot be set for an Ephemeral Container";
+
+/// The ephemeral containers of a spec.
+pub(super) fn containers(inside: Inside<'_>, place: &Place<'_>, report: &mut Report) {
+    let containers = items(inside.spec, "ephemeralContainers");
+    let is_lasting = |name: &str| {
+        let lasting = ["containers", "initContainers"].map(|field| items(inside.spec, field));
+        lasting.concat().iter().any(|other| text(other, "/name") == name)
+    };
+    for (index, found) in containers.iter().enumerate() {
+        let place = place.item(index);
+        container::container(found, inside, &place, report);
+        container::image(found, &place, report);
+        let name = text(found, "/name");
+        let before = &containers[..index];
+        if is_lasting(name) || before.iter().any(|other| text(other, "/name") == name) {
+            report.duplicate(place.field("name"), name);
+        }
+        let target = text(found, "/targetContainerName");
+        if !target.is_empty() && !is_lasting(target) {
+            report.not_found(place.field("targetContainerName"), target);
+        }
+        for field in FORBIDDEN.iter().filter(|field| found.get(field).is_some_and(is_there)) {
+            report.forbidden(place.field(field), NOT_FOR_THESE);
+        }
+        let place = place.field("volumeMounts");
+        for (index, mount) in items(found, "volumeMounts").iter().enumerate() {
+            let place = place.item(index);
+            for field in ["subPath", "subPathExpr"] {
+                if given(mount, field).is_some() {
+                    report.forbidden(place.field(field), NOT_FOR_THESE);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a field has more than an empty value; that of lists and maps of Go tells them from none.
+fn is_there(value: &Value) -> bool {
+    *value != json!({})
+}
+
+/// Those that are there stay, unchanged.
+pub(in super::super) fn change(value: &Value, old: &Value, report: &mut Report) {
+    if old.pointer("/metadata/annotations/kubernetes.io~1config.mirror").is_some() {
+        report.forbidden("[]", "static pods do not support ephemeral containers");
+        return;
+    }
+    let path = "spec.ephemeralContainers";
+    let new = list(value, "/spec/ephemeralContainers");
+    for old in list(old, "/spec/ephemeralContainers") {
+        let name = text(old, "/name");
+        let what = match new.iter().rfind(|container| container["name"] == old["name"]) {
+            Some(container) if container == old => continue,
+            Some(_) => "changed",
+            None => "removed",
+        };
+        report.forbidden(
+            path,
+            &format!("existing ephemeral containers {name:?} may not be {what}\n"),
+        );
+    }
+}
