@@ -25,7 +25,8 @@ impl Demo {
             arguments.extend(["--with", "at,webapp"]);
         }
         arguments.extend(self.arguments.iter().map(String::as_str));
-        run(cargo(), &["build", "--package", "homeostat-cli"])?;
+        // Not by package: an operator that is run next shall find its dependencies built.
+        run(cargo(), &["build", "--bin", "homeostat"])?;
         // In place of this process: whoever interrupts it waits until everything has ended.
         let error = command(target()?.join("debug").join("homeostat")).args(arguments).exec();
         Err(error).context("homeostat could not be started")

@@ -75,6 +75,7 @@ pub mod key;
 pub mod kind;
 pub mod labels;
 pub mod lease;
+#[cfg(feature = "log")]
 pub mod log;
 pub mod manager;
 pub mod metrics;
