@@ -1,5 +1,6 @@
 //! Expressions as text and as a tree, with the place of every node: what mistakes point at.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ impl Source {
                 let mistakes = errors.errors.iter().map(|error| {
                     let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
                     let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
-                    shown(text, line, column - 1, &error.msg)
+                    shown(text, line, column - 1, &after_a_whole(&error.msg))
                 });
                 Err(mistakes.collect::<Vec<_>>().join("\n"))
             }
@@ -99,6 +100,29 @@ impl Source {
             shown(&self.text, line, column, &mistake.words)
         });
         lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What may go on with an expression.
+const OPERATORS: &[&str] = &[
+    "'=='", "'!='", "'in'", "'<'", "'<='", "'>='", "'>'", "'&&'", "'||'", "'['", "'.'", "'-'",
+    "'?'", "'+'", "'*'", "'/'", "'%'",
+];
+
+/// Where a whole expression was read, cel-go waits for what ends it and for nothing else.
+fn after_a_whole(words: &str) -> Cow<'_, str> {
+    let told = words.strip_suffix('}').and_then(|words| words.split_once(" expecting {"));
+    let Some((found, expected)) = told else { return words.into() };
+    let expected: Vec<&str> = expected.split(", ").collect();
+    if !OPERATORS.iter().all(|operator| expected.contains(operator)) {
+        return words.into();
+    }
+    let ends: Vec<&str> = expected.into_iter().filter(|token| !OPERATORS.contains(token)).collect();
+    match ends.as_slice() {
+        [end] => format!("{found} expecting {end}").into(),
+        // Arguments end with this, whatever else may come before.
+        ends if ends.contains(&"')'") => format!("{found} expecting ')'").into(),
+        ends => format!("{found} expecting {{{}}}", ends.join(", ")).into(),
     }
 }
 

@@ -104,3 +104,25 @@ fn what_is_sure_to_cost_too_much_is_not_carried_out() {
     assert_eq!(run.result, Err(Fault::Exceeded));
     assert!(run.cost > 900_000 * 900_000, "{}", run.cost);
 }
+
+#[test]
+fn what_follows_an_expression_is_told_in_the_words_of_cel_go() {
+    for (text, words) in [
+        ("X y/", "mismatched input 'y' expecting <EOF>"),
+        ("X y", "extraneous input 'y' expecting <EOF>"),
+        ("'x' 'y' z", "mismatched input ''y'' expecting <EOF>"),
+        ("a in b c d", "mismatched input 'c' expecting <EOF>"),
+        ("a ) b", "mismatched input ')' expecting <EOF>"),
+        ("(a b c)", "mismatched input 'b' expecting ')'"),
+        ("[a b c]", "mismatched input 'b' expecting {']', ','}"),
+        ("f(a b c)", "mismatched input 'b' expecting ')'"),
+        ("{1: 2 3 4}", "mismatched input '3' expecting {'}', ','}"),
+        ("a[b c d]", "mismatched input 'c' expecting ']'"),
+        ("[a b]", "extraneous input 'b' expecting {']', ','}"),
+        ("a ? b c", "missing ':' at 'c'"),
+    ] {
+        let told = crate::Source::parse(text).unwrap_err();
+        let first = told.lines().next().unwrap_or_default();
+        assert!(first.ends_with(&format!("Syntax error: {words}")), "{text}: {first}");
+    }
+}

@@ -104,6 +104,13 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
                 value["metadata"]["labels"]["kubernetes.io/metadata.name"] = Value::String(name);
             }
         }
+        // Not of one that only its attachment knows.
+        ("", "PersistentVolume") => {
+            if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+                set(spec, "persistentVolumeReclaimPolicy", json!("Retain"));
+                spec.entry("volumeMode").or_insert_with(|| json!("Filesystem"));
+            }
+        }
         ("", "ReplicationController") => {
             let labels = value.pointer("/spec/template/metadata/labels").cloned();
             if let (Some(labels), Some(spec)) = (labels, value["spec"].as_object_mut()) {

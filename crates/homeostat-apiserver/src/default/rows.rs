@@ -65,6 +65,28 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("core.v1.ServiceAccountTokenProjection", &[("expirationSeconds", "3600")]),
     ("core.v1.HostPathVolumeSource", &[("type", r#""""#)]),
     ("core.v1.ISCSIVolumeSource", &[("iscsiInterface", r#""default""#)]),
+    ("core.v1.ISCSIPersistentVolumeSource", &[("iscsiInterface", r#""default""#)]),
+    (
+        "core.v1.AzureDiskVolumeSource",
+        &[
+            ("cachingMode", r#""ReadWrite""#),
+            ("fsType", r#""ext4""#),
+            ("kind", r#""Shared""#),
+            ("readOnly", "false"),
+        ],
+    ),
+    (
+        "core.v1.ScaleIOVolumeSource",
+        &[("fsType", r#""xfs""#), ("storageMode", r#""ThinProvisioned""#)],
+    ),
+    (
+        "core.v1.ScaleIOPersistentVolumeSource",
+        &[("fsType", r#""xfs""#), ("storageMode", r#""ThinProvisioned""#)],
+    ),
+    (
+        "core.v1.RBDPersistentVolumeSource",
+        &[("pool", r#""rbd""#), ("user", r#""admin""#), ("keyring", r#""/etc/ceph/keyring""#)],
+    ),
     (
         "core.v1.RBDVolumeSource",
         &[("pool", r#""rbd""#), ("user", r#""admin""#), ("keyring", r#""/etc/ceph/keyring""#)],
@@ -73,10 +95,6 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("core.v1.ServicePort", &[("protocol", r#""TCP""#)]),
     ("core.v1.EndpointPort", &[("protocol", r#""TCP""#)]),
     ("core.v1.Secret", &[("type", r#""Opaque""#)]),
-    (
-        "core.v1.PersistentVolumeSpec",
-        &[("persistentVolumeReclaimPolicy", r#""Retain""#), ("volumeMode", r#""Filesystem""#)],
-    ),
     ("core.v1.PersistentVolumeStatus", &[("phase", r#""Pending""#)]),
     ("core.v1.PersistentVolumeClaimSpec", &[("volumeMode", r#""Filesystem""#)]),
     ("core.v1.PersistentVolumeClaimStatus", &[("phase", r#""Pending""#)]),

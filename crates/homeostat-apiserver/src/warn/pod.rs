@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::addresses::of_addresses;
-use super::storage::{OLD_PLUGINS, of_claim_spec};
+use super::storage::{OLD_PLUGINS, is_of, of_claim_spec};
 use super::volumes;
 use super::{has_annotation, keys, list, of_fraction, of_node_term, old_label, text};
 use crate::registry::profile_of;
@@ -138,7 +138,7 @@ fn of_nodes(spec: &Value, path: &str, warnings: &mut Vec<String>) {
 fn of_volumes(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     for (index, volume) in list(spec, "/volumes").iter().enumerate() {
         let path = format!("{path}spec.volumes[{index}]");
-        for (plugin, why) in OLD_PLUGINS.iter().filter(|(plugin, _)| volume.get(plugin).is_some()) {
+        for (plugin, why) in OLD_PLUGINS.iter().filter(|(plugin, _)| is_of(volume, plugin)) {
             warnings.push(format!("{path}.{plugin}: {why}"));
         }
         if let Some(claim) = volume.pointer("/ephemeral/volumeClaimTemplate/spec") {

@@ -24,6 +24,11 @@ pub(super) const OLD_PLUGINS: &[(&str, &str)] = &[
 const OF_VOLUMES: [&str; 6] =
     ["cephfs", "photonPersistentDisk", "scaleIO", "storageOS", "glusterfs", "rbd"];
 
+/// Whether a volume is of that plugin; one of them is written otherwise in warnings.
+pub(super) fn is_of(volume: &Value, plugin: &str) -> bool {
+    volume.get(if plugin == "storageOS" { "storageos" } else { plugin }).is_some()
+}
+
 pub(super) fn of_volume(volume: &Value, warnings: &mut Vec<String>) {
     let options = "volume.beta.kubernetes.io/mount-options";
     let use_options = "deprecated since v1.31; use \"mountOptions\" attribute instead";
@@ -44,7 +49,7 @@ pub(super) fn of_volume(volume: &Value, warnings: &mut Vec<String>) {
         let path = format!("spec.nodeAffinity.required.nodeSelectorTerms[{index}]");
         of_node_term(term, false, &path, warnings);
     }
-    for plugin in OF_VOLUMES.iter().filter(|plugin| volume["spec"].get(**plugin).is_some()) {
+    for plugin in OF_VOLUMES.iter().filter(|plugin| is_of(&volume["spec"], plugin)) {
         let why = OLD_PLUGINS.iter().find(|(name, _)| name == plugin).map_or("", |(_, why)| why);
         warnings.push(format!("spec.{plugin}: {why}"));
     }

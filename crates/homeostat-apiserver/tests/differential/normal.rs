@@ -94,7 +94,11 @@ impl Normal {
                 let series = self.revisions.entry(owner.to_owned()).or_default();
                 format!("<revision {}>", position(series, &text)).into()
             }
-            ("nodePort", Value::Number(port)) if port.as_u64() >= Some(30000) => "<port>".into(),
+            ("nodePort" | "healthCheckNodePort", Value::Number(port))
+                if port.as_u64() >= Some(30000) =>
+            {
+                "<port>".into()
+            }
             ("cells", Value::Array(cells)) => cells
                 .into_iter()
                 .map(|cell| match cell {

@@ -86,6 +86,7 @@ fn allocate(
     }
     service["spec"]["clusterIPs"] = json!([service["spec"]["clusterIP"]]);
     allocate_node_ports(writer, service);
+    allocate_health_check(writer, live, service);
     Ok(())
 }
 
@@ -141,6 +142,31 @@ fn allocate_node_ports(writer: &Writer<'_>, service: &mut Value) {
     }
 }
 
+/// A load balancer that keeps traffic on the nodes asks each of them at a port whether it has any.
+fn allocate_health_check(writer: &Writer<'_>, live: Option<&Value>, service: &mut Value) {
+    let field = "healthCheckNodePort";
+    let has_checks = |service: &Value| {
+        text(service, "/spec/type") == "LoadBalancer"
+            && text(service, "/spec/externalTrafficPolicy") == "Local"
+    };
+    let given = service["spec"].get(field).and_then(Value::as_i64).filter(|port| *port != 0);
+    let before = live.and_then(|live| live["spec"].get(field)).and_then(Value::as_i64);
+    if !has_checks(service) {
+        // It goes with what it was for, unless it is asked for anew.
+        if (given.is_none() || given == before)
+            && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.shift_remove(field);
+        }
+    } else if given.is_none() {
+        let taken = taken_ports(writer, service);
+        let free = || NODE_PORTS.clone().find(|port| !taken.contains(port));
+        if let Some(port) = before.or_else(free) {
+            service["spec"][field] = port.into();
+        }
+    }
+}
+
 /// An update that leaves a port's node port out keeps the one it has.
 fn keep_node_ports(live: &Value, service: &mut Value) {
     if !has_node_ports(service) {
@@ -175,5 +201,6 @@ fn taken_ports(writer: &Writer<'_>, service: &Value) -> BTreeSet<i64> {
 
 fn node_ports(service: &Value) -> impl Iterator<Item = i64> {
     let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-    ports.filter_map(|port| port.get("nodePort")?.as_i64())
+    let checked = service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
+    ports.filter_map(|port| port.get("nodePort")?.as_i64()).chain(checked)
 }

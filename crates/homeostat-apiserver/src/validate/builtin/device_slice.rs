@@ -111,7 +111,8 @@ fn where_it_is(spec: &Value, report: &mut Report) {
         let terms = list(selector, "/nodeSelectorTerms");
         if terms.len() != 1 {
             let path = "spec.nodeSelector.nodeSelectorTerms";
-            report.invalid(path, terms.to_vec(), "must have exactly one node selector term");
+            let shown = at(selector, "/nodeSelectorTerms").clone();
+            report.invalid(path, shown, "must have exactly one node selector term");
         }
     }
     for (field, shown) in

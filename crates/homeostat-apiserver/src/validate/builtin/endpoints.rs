@@ -7,6 +7,8 @@ use super::report::{Report, at, list, text};
 use super::service::{PROTOCOLS, reachable};
 use crate::validate::{ip, name};
 
+/// The most addresses of an endpoint.
+const MOST_ADDRESSES: usize = 100;
 /// The most zones or nodes that an endpoint is meant for.
 const MOST_HINTS: usize = 8;
 
@@ -94,6 +96,12 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
             let detail = "must contain at least 1 address";
             report.required(format!("endpoints[{index}].addresses"), detail);
         }
+        few(
+            list(endpoint, "/addresses"),
+            MOST_ADDRESSES,
+            &format!("endpoints[{index}].addresses"),
+            report,
+        );
         for (at_index, address) in list(endpoint, "/addresses").iter().enumerate() {
             let address = address.as_str().unwrap_or_default();
             let path = format!("endpoints[{index}].addresses");

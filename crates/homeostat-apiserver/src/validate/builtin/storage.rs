@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::devices::{driver, too_long};
 use super::report::{Report, at, list, text};
@@ -109,7 +109,10 @@ fn topologies(terms: &[Value], report: &mut Report) {
     }
 }
 
-pub(super) fn csi_node(value: &Value, _: Option<&Value>, report: &mut Report) {
+pub(super) fn csi_node(value: &Value, old: Option<&Value>, report: &mut Report) {
+    for before in old.map(|old| list(old, "/spec/drivers")).unwrap_or_default() {
+        kept(before, list(value, "/spec/drivers"), report);
+    }
     let drivers = list(value, "/spec/drivers");
     for (index, given) in drivers.iter().enumerate() {
         let path = format!("spec.drivers[{index}]");
@@ -140,6 +143,24 @@ pub(super) fn csi_node(value: &Value, _: Option<&Value>, report: &mut Report) {
             for problem in name::qualified(shown) {
                 report.invalid(path.as_str(), shown, problem);
             }
+        }
+    }
+}
+
+/// A driver that stays on a node stays the same, but for how much it can take.
+fn kept(before: &Value, drivers: &[Value], report: &mut Report) {
+    let name = text(before, "/name");
+    for now in drivers.iter().filter(|now| text(now, "/name") == name) {
+        let same = |field: &str| at(before, field) == at(now, field);
+        if !(same("/nodeID") && same("/topologyKeys")) {
+            // Shown under the names that kube-apiserver has for the fields itself.
+            let shown = json!({
+                "Name": name,
+                "NodeID": text(now, "/nodeID"),
+                "TopologyKeys": at(now, "/topologyKeys"),
+                "Allocatable": null,
+            });
+            report.invalid("spec.drivers", shown, "field is immutable");
         }
     }
 }

@@ -8,7 +8,11 @@ use super::report::{Report, at, list, text};
 use super::resources;
 use crate::validate::name;
 
-pub(super) fn runtime_class(value: &Value, _: Option<&Value>, report: &mut Report) {
+pub(super) fn runtime_class(value: &Value, old: Option<&Value>, report: &mut Report) {
+    if old.is_some() {
+        report.immutable(value, old, "/handler");
+        return;
+    }
     report.dns_label("handler", text(value, "/handler"));
     resources::overhead(at(value, "/overhead/podFixed"), &Place::Root("overhead"), report);
     let scheduling = at(value, "/scheduling");

@@ -1,6 +1,6 @@
 //! PersistentVolumes, by themselves and as part of a VolumeAttachment.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::devices::driver;
 use super::node_selector::node_selector;
@@ -103,13 +103,78 @@ pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
     class_name(spec, "storageClassName", "spec", report);
     volume_mode(spec, "spec", report);
     attributes_class(spec, report);
-    let kept = |old: &Value| volume_source::given(spec).eq(volume_source::given(at(old, "/spec")));
-    if old.is_some_and(|old| !kept(old)) {
+    if let Some(old) = old {
+        update(spec, at(old, "/spec"), report);
+    }
+}
+
+/// What a volume keeps.
+fn update(spec: &Value, old: &Value, report: &mut Report) {
+    if !volume_source::given(spec).eq(volume_source::given(old)) {
         report.forbidden(
             "spec.persistentvolumesource",
             "spec.persistentvolumesource is immutable after creation",
         );
     }
+    // These two are told without the place they are in.
+    if spec.get("volumeMode") != old.get("volumeMode") {
+        report.invalid("volumeMode", at(spec, "/volumeMode").clone(), "field is immutable");
+    }
+    let before = at(old, "/nodeAffinity");
+    if !before.is_null() && today(before) != today(at(spec, "/nodeAffinity")) {
+        let detail = "field is immutable, except for updating from beta label to GA";
+        report.invalid("nodeAffinity", internal(at(spec, "/nodeAffinity")), detail);
+    }
+}
+
+/// Labels of nodes that have another name today.
+const RENAMED: &[(&str, &str)] = &[
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+/// Node affinity in the words of today.
+fn today(affinity: &Value) -> Value {
+    let mut affinity = affinity.clone();
+    let terms = affinity.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut);
+    for term in terms.into_iter().flatten() {
+        let rules = term.get_mut("matchExpressions").and_then(Value::as_array_mut);
+        for key in rules.into_iter().flatten().filter_map(|rule| rule.get_mut("key")) {
+            if let Some((_, now)) = RENAMED.iter().find(|(before, _)| key == before) {
+                *key = Value::from(*now);
+            }
+        }
+    }
+    affinity
+}
+
+/// Node affinity under the names that kube-apiserver has for the fields itself.
+fn internal(affinity: &Value) -> Value {
+    let Some(required) = affinity.get("required") else {
+        return if affinity.is_null() { Value::Null } else { json!({"Required": null}) };
+    };
+    let rules = |term: &Value, field: &str| {
+        term.get(field).and_then(Value::as_array).map(|rules| {
+            let shown = rules.iter().map(|rule| {
+                json!({
+                    "Key": text(rule, "/key"),
+                    "Operator": text(rule, "/operator"),
+                    "Values": at(rule, "/values"),
+                })
+            });
+            shown.collect::<Vec<Value>>()
+        })
+    };
+    let terms = list(required, "/nodeSelectorTerms").iter().map(|term| {
+        json!({
+            "MatchExpressions": rules(term, "matchExpressions"),
+            "MatchFields": rules(term, "matchFields"),
+        })
+    });
+    json!({"Required": {"NodeSelectorTerms": terms.collect::<Vec<Value>>()}})
 }
 
 fn capacity(capacity: &Value, report: &mut Report) {
@@ -220,5 +285,16 @@ pub(super) fn attachment(value: &Value, old: Option<&Value>, report: &mut Report
     for problem in name::dns_subdomain(node) {
         report.invalid("spec.nodeName", node, problem);
     }
-    report.immutable(value, old, "/spec");
+    if old.is_some_and(|old| old.get("spec") != value.get("spec")) {
+        // Shown under the names that kube-apiserver has for the fields itself.
+        let shown = json!({
+            "Attacher": text(value, "/spec/attacher"),
+            "Source": {
+                "PersistentVolumeName": at(source, "/persistentVolumeName"),
+                "InlineVolumeSpec": at(source, "/inlineVolumeSpec"),
+            },
+            "NodeName": node,
+        });
+        report.invalid("spec", shown, "field is immutable");
+    }
 }

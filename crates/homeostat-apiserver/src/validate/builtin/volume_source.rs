@@ -326,8 +326,8 @@ fn azure_disk(given: &Value, path: &str, report: &mut Report) {
             report.unsupported(&format!("{path}.{field}"), value, &allowed);
         }
     }
-    let place = at(given, "/diskURI");
-    let starts = |start: &str| text(given, "/diskURI").starts_with(start);
+    let place = text(given, "/diskURI");
+    let starts = |start: &str| place.starts_with(start);
     let form = match at(given, "/kind").as_str() {
         Some("Managed") if !starts("/subscriptions/") => {
             "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/\
@@ -338,7 +338,7 @@ fn azure_disk(given: &Value, path: &str, report: &mut Report) {
         }
         _ => return,
     };
-    report.unsupported(&format!("{path}.diskURI"), place, &[form]);
+    report.unsupported(&format!("{path}.diskURI"), &place.into(), &[form]);
 }
 
 fn storage_os(given: &Value, path: &str, report: &mut Report) {
