@@ -4,6 +4,7 @@
 //! kube-apiserver looks for them every few seconds. What it writes about flow control by itself is
 //! in `flow_upkeep`. The others are made again at the next start.
 
+mod api_services;
 mod flow_control;
 mod flow_upkeep;
 
@@ -21,6 +22,7 @@ use crate::registry::update::Area;
 use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, rules};
 use crate::store::{Expect, Key};
 
+pub(crate) use api_services::{follow_definitions, local_status};
 pub(crate) use flow_control::fixed as fixed_priority;
 
 /// Priorities that nothing a user makes may exceed.
@@ -100,6 +102,7 @@ pub(crate) fn run(registry: &Registry) {
     }
     install(registry, policy);
     install(registry, flow_control);
+    install(registry, api_services);
     flow_upkeep::remove(registry);
     service_range(registry);
     api_service(registry);
@@ -159,6 +162,18 @@ fn policy(writer: &Writer<'_>) -> &'static Ready {
         // The bytes are generated and checked: they are always readable.
         let _ = GzDecoder::new(BYTES).read_to_end(&mut text);
         owned(writer, serde_json::from_slice(&text).unwrap_or_default(), "kube-apiserver")
+    })
+}
+
+/// The groups and versions that are served by the server itself.
+fn api_services(writer: &Writer<'_>) -> &'static Ready {
+    static READY: OnceLock<Ready> = OnceLock::new();
+    READY.get_or_init(|| {
+        let mut ready = owned(writer, api_services::objects(), "kube-apiserver");
+        for (_, object) in &mut ready {
+            metadata::set_top(object, "status", Some(api_services::local_status("")));
+        }
+        ready
     })
 }
 

@@ -248,3 +248,31 @@ async fn formats_that_nobody_knows_are_warned_of() {
     let warnings: Vec<_> = answer.headers().get_all("warning").iter().collect();
     assert_eq!(warnings, ["299 - \"unrecognized format \\\"shell\\\"\""]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_group_and_version_that_is_served_has_its_api_service() {
+    let client = client();
+    let services = cluster_api(&client, "apiregistration.k8s.io", "APIService");
+    let names = || async {
+        let list = services.list(&kube::api::ListParams::default()).await.unwrap();
+        list.items.into_iter().filter_map(|service| service.metadata.name).collect::<Vec<_>>()
+    };
+    let groups: Value = get(&client, "/apis", "application/json").await;
+    let groups = groups["groups"].as_array().unwrap();
+    let versions = groups.iter().flat_map(|group| group["versions"].as_array().unwrap());
+    let mut expected: Vec<String> = versions
+        .map(|version| version["groupVersion"].as_str().unwrap().split_once('/').unwrap())
+        .filter(|(group, _)| *group != "apiregistration.k8s.io")
+        .map(|(group, version)| format!("{version}.{group}"))
+        .chain(["v1.".to_owned()])
+        .collect();
+    expected.sort();
+    assert_eq!(names().await, expected);
+
+    define(&client).await;
+    let made = services.get("v1.example.com").await.unwrap();
+    assert_eq!(made.data["status"]["conditions"][0]["reason"], "Local");
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    definitions.delete("ats.example.com", &DeleteParams::default()).await.unwrap();
+    assert_eq!(names().await, expected);
+}

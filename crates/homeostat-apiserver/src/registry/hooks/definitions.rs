@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Hooks, NONE};
+use crate::bootstrap::follow_definitions;
 use crate::custom;
 use crate::kinds::Kind;
 use crate::registry::options::DeleteOptions;
@@ -58,7 +59,10 @@ pub(super) const HOOKS: Hooks = Hooks {
             finish(writer, kind, metadata::name(object));
         }
     }),
-    removed: |writer, _, object| writer.registry.serve(metadata::name(object), Vec::new()),
+    removed: |writer, _, object| {
+        writer.registry.serve(metadata::name(object), Vec::new());
+        follow_definitions(writer, group(object));
+    },
     ..NONE
 };
 
@@ -133,6 +137,11 @@ fn taken_name(writer: &Writer<'_>, object: &Value) -> Option<String> {
 fn serve(writer: &Writer<'_>, object: &Value) {
     let rows = if custom::is_established(object) { custom::rows(object) } else { Vec::new() };
     writer.registry.serve(metadata::name(object), rows);
+    follow_definitions(writer, group(object));
+}
+
+fn group(object: &Value) -> &str {
+    object.pointer("/spec/group").and_then(Value::as_str).unwrap_or_default()
 }
 
 fn delete_instances(writer: &Writer<'_>, definition: &Value) {

@@ -4,6 +4,7 @@
 //! a row of the table of kinds can say belongs there, not here.
 
 mod addresses;
+mod api_services;
 mod certificates;
 mod daemonsets;
 mod definitions;
@@ -89,6 +90,7 @@ const NONE: Hooks = Hooks {
 
 /// Kinds with hooks, by the name of their resource.
 static HOOKS: &[(&str, Hooks)] = &[
+    ("apiservices.apiregistration.k8s.io", api_services::HOOKS),
     ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
     ("csidrivers.storage.k8s.io", drivers::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
