@@ -168,11 +168,21 @@ fn label_like_template(value: &mut Value, labels: Value) {
 }
 
 /// `latest`, said or implied, is pulled always; anything else only when it is missing.
+/// Whether the text can name an image at all, as far as letters and length tell.
+fn is_image(image: &str) -> bool {
+    const LONGEST: usize = 255;
+    let path = image.split_once('/').map_or(image, |(_, path)| path);
+    let name = path.split(':').next().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-/".contains(c);
+    !name.is_empty() && name.chars().all(plain) && !name.ends_with('/') && name.len() <= LONGEST
+}
+
 fn pull_policy(object: &mut Object, image: &str, policy: &str) {
     let image = text(object, image);
     let name = image.rsplit('/').next().unwrap_or_default();
-    let latest =
-        !image.contains('@') && name.rsplit_once(':').is_none_or(|(_, tag)| tag == "latest");
+    let latest = !image.contains('@')
+        && is_image(image)
+        && name.rsplit_once(':').is_none_or(|(_, tag)| tag == "latest");
     set(object, policy, json!(if latest { "Always" } else { "IfNotPresent" }));
 }
 

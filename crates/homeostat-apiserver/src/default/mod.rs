@@ -95,6 +95,7 @@ const EMPTY_IS_SET: &[(&str, &[&str])] = &[
     ("admissionregistration.v1.RuleWithOperations", &["scope"]),
     ("admissionregistration.v1.ValidatingAdmissionPolicySpec", &["failurePolicy"]),
     ("admissionregistration.v1.ValidatingWebhook", &["failurePolicy", "matchPolicy"]),
+    ("core.v1.AzureDiskVolumeSource", &["cachingMode", "fsType", "kind"]),
     ("core.v1.PersistentVolumeClaimSpec", &["volumeMode"]),
     ("core.v1.PersistentVolumeSpec", &["volumeMode"]),
     ("discovery.v1.EndpointPort", &["protocol"]),

@@ -9,7 +9,10 @@ use crate::registry::metadata;
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    complete: |_, object| {
+    complete: |live, object| {
+        if live.is_none() {
+            drop_what_is_off(object);
+        }
         let grace = object.pointer_mut("/spec/terminationGracePeriodSeconds");
         if let Some(grace) = grace.filter(|grace| grace.as_i64().is_some_and(|n| n < 0)) {
             *grace = 1.into();
@@ -40,6 +43,22 @@ pub(super) const HOOKS: Hooks = Hooks {
     },
     ..NONE
 };
+
+/// Fields that are known, but that nobody may use yet.
+fn drop_what_is_off(pod: &mut Value) {
+    let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.shift_remove("schedulingGroup");
+    for field in ["initContainers", "containers", "ephemeralContainers"] {
+        let found = spec.get_mut(field).and_then(Value::as_array_mut);
+        for container in found.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let lifecycle = container.get_mut("lifecycle").and_then(Value::as_object_mut);
+            let Some(lifecycle) = lifecycle else { continue };
+            if lifecycle.shift_remove("stopSignal").is_some() && lifecycle.is_empty() {
+                container.shift_remove("lifecycle");
+            }
+        }
+    }
+}
 
 /// An AppArmor profile that is asked for by annotation becomes that of the container, unless it has
 /// one, or the Pod has the same.

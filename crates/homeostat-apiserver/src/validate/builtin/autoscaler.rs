@@ -245,9 +245,9 @@ fn scaling_rules(rules: &Value, path: &str, report: &mut Report) {
     }
     for (index, policy) in policies.iter().enumerate() {
         let path = format!("{path}.policies[{index}]");
-        let ty = at(policy, "/type");
-        if !matches!(ty.as_str(), Some("Pods" | "Percent")) {
-            report.unsupported(&format!("{path}.type"), ty, &["Percent", "Pods"]);
+        let ty = text(policy, "/type");
+        if !matches!(ty, "Pods" | "Percent") {
+            report.unsupported(&format!("{path}.type"), &ty.into(), &["Percent", "Pods"]);
         }
         for field in ["value", "periodSeconds"] {
             let number = at(policy, &format!("/{field}")).as_i64().unwrap_or_default();

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use homeostat_cel::{Decl, Source, Type, check, most_cost};
 use serde_json::Value;
 
+use super::place::Place;
 use super::report::{Report, at, list, text};
+use super::template_meta::template_meta;
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -33,7 +35,7 @@ pub(super) fn template(value: &Value, old: Option<&Value>, report: &mut Report) 
     match old {
         Some(_) => report.immutable(value, old, "/spec"),
         None => {
-            report.labels(at(value, "/spec/metadata/labels"), "spec.metadata.labels");
+            template_meta(at(value, "/spec/metadata"), &Place::Root("spec.metadata"), report);
             devices(at(value, "/spec/spec/devices"), "spec.spec.devices", report);
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::report::{Report, at, text};
-use super::{job_policy, job_selector, pod, status};
+use super::{job_policy, job_selector, pod, status, workload};
 use crate::field::{FieldError, Reason};
 use crate::validate::name;
 
@@ -119,7 +119,7 @@ fn job_spec(spec: &Value, path: &str, report: &mut Report) {
     job_policy::failure(spec, path, report);
     job_policy::success(spec, path, report);
     job_policy::replacement(spec, path, report);
-    pod::template(at(spec, "/template"), &format!("{path}.template"), &[], report);
+    pod::template(at(spec, "/template"), &format!("{path}.template"), report);
     let (policy, path) =
         (text(spec, "/template/spec/restartPolicy"), format!("{path}.template.spec.restartPolicy"));
     if policy == "Always" {
@@ -199,7 +199,16 @@ fn indexed(spec: &Value, path: &str, report: &mut Report) {
 }
 
 pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) {
-    job_spec(at(value, "/spec/jobTemplate/spec"), "spec.jobTemplate.spec", report);
+    let spec = at(value, "/spec/jobTemplate/spec");
+    if let Some(selector) = spec.get("selector").filter(|selector| selector.is_object()) {
+        let why = "`selector` will be auto-generated";
+        report.invalid("spec.jobTemplate.spec.selector", workload::shown(selector), why);
+    }
+    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
+        let path = "spec.jobTemplate.spec.manualSelector";
+        report.unsupported(path, &Value::Bool(true), &["nil", "false"]);
+    }
+    job_spec(spec, "spec.jobTemplate.spec", report);
     let schedule = text(value, "/spec/schedule");
     if schedule.is_empty() {
         report.required("spec.schedule", "");

@@ -36,6 +36,7 @@ mod scaling;
 mod service;
 mod status;
 mod storage;
+mod template_meta;
 mod uncommon;
 mod volume;
 mod volume_claim;

@@ -18,7 +18,9 @@ pub(super) fn disruption_budget(value: &Value, _: Option<&Value>, report: &mut R
         report.invalid("spec", shown, detail);
     }
     for field in ["minAvailable", "maxUnavailable"] {
-        count_or_percent(value, field, report);
+        if let Some(amount) = spec.get(field) {
+            count_or_share(amount, &format!("spec.{field}"), Some(100), report);
+        }
     }
     let policy = at(spec, "/unhealthyPodEvictionPolicy");
     if !matches!(policy.as_str(), None | Some("AlwaysAllow" | "IfHealthyBudget")) {
@@ -30,23 +32,38 @@ pub(super) fn disruption_budget(value: &Value, _: Option<&Value>, report: &mut R
     }
 }
 
-fn count_or_percent(value: &Value, field: &str, report: &mut Report) {
-    let pointer = format!("/spec/{field}");
-    report.not_negative(value, &pointer);
-    let Some(text) = value.pointer(&pointer).and_then(Value::as_str) else { return };
-    let path = format!("spec.{field}");
-    let digits = text.strip_suffix('%').filter(|digits| {
-        !digits.is_empty() && digits.chars().all(|letter| letter.is_ascii_digit())
-    });
-    match digits.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX)) {
+/// A number that is not negative, or a share of all, up to the most percent if there is a most.
+pub(super) fn count_or_share(amount: &Value, path: &str, most: Option<u64>, report: &mut Report) {
+    if let Some(number) = amount.as_i64().filter(|number| *number < 0) {
+        report.invalid(path, number, "must be greater than or equal to 0");
+    }
+    let Some(text) = amount.as_str() else { return };
+    match percent(text) {
         None => report.invalid(
             path,
             text,
             "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  \
              or '93%', regex used for validation is '[0-9]+%')",
         ),
-        Some(101..) => report.invalid(path, text, "must not be greater than 100%"),
+        Some(share) if most.is_some_and(|most| share > most) => {
+            report.invalid(path, text, "must not be greater than 100%");
+        }
         Some(_) => {}
+    }
+}
+
+/// The number before the sign.
+fn percent(text: &str) -> Option<u64> {
+    let digits = text.strip_suffix('%')?;
+    let plain = !digits.is_empty() && digits.chars().all(|letter| letter.is_ascii_digit());
+    plain.then(|| digits.parse::<u64>().unwrap_or(u64::MAX))
+}
+
+/// Whether a number or share comes to nothing; what is neither does.
+pub(super) fn is_nothing(amount: &Value) -> bool {
+    match amount.as_str() {
+        Some(text) => percent(text).or_else(|| text.parse().ok()).unwrap_or_default() == 0,
+        None => amount.as_i64().unwrap_or_default() == 0,
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::pod;
 use super::report::{Report, at, list, text};
-use super::status;
+use super::scaling::{count_or_share, is_nothing};
+use super::{status, volume_claim};
 use crate::validate::name;
 
 /// Spec fields of a StatefulSet that an update may change.
@@ -22,11 +23,12 @@ const STATEFUL_SET_MUTABLE: &[&str] = &[
 const REPLICA_PARTS: &[&str] = &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report) {
-    workload(value, "deployment", &[], report);
+    workload(value, &DEPLOYMENT, &[], report);
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
     report.not_negative(value, "/spec/revisionHistoryLimit");
+    report.not_negative(value, "/spec/progressDeadlineSeconds");
     let deadline = at(value, "/spec/progressDeadlineSeconds").as_i64();
     let least = at(value, "/spec/minReadySeconds").as_i64().unwrap_or_default();
     if let Some(deadline) = deadline.filter(|deadline| *deadline <= least) {
@@ -53,25 +55,21 @@ pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report
         let detail = "may not be specified when strategy `type` is 'Recreate'";
         report.forbidden("spec.strategy.rollingUpdate", detail);
     }
-    if is_zero(at(rolling, "/maxUnavailable")) && is_zero(at(rolling, "/maxSurge")) {
+    if strategy == "RollingUpdate" {
+        let (unavailable, surge) = (at(rolling, "/maxUnavailable"), at(rolling, "/maxSurge"));
         let path = "spec.strategy.rollingUpdate.maxUnavailable";
-        report.invalid(
-            path,
-            at(rolling, "/maxUnavailable").clone(),
-            "may not be 0 when `maxSurge` is 0",
-        );
+        count_or_share(unavailable, path, Some(100), report);
+        count_or_share(surge, "spec.strategy.rollingUpdate.maxSurge", None, report);
+        if is_nothing(unavailable) && is_nothing(surge) {
+            report.invalid(path, unavailable.clone(), "may not be 0 when `maxSurge` is 0");
+        }
     }
     let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
     status::counts(value, &parts, &["unavailableReplicas", "terminatingReplicas"], report);
 }
 
-fn is_zero(value: &Value) -> bool {
-    value.as_i64() == Some(0) || matches!(value.as_str(), Some("0" | "0%"))
-}
-
 pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Report) {
-    // kube-apiserver says so, too
-    workload(value, "deployment", &[], report);
+    workload(value, &DEPLOYMENT, &[], report);
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
@@ -79,7 +77,7 @@ pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Repor
 }
 
 pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report) {
-    workload(value, "daemonset", &[], report);
+    workload(value, &DAEMON_SET, &[], report);
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/minReadySeconds");
     let strategy = text(value, "/spec/updateStrategy/type");
@@ -97,15 +95,22 @@ pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report
         report.unsupported("spec.updateStrategy", &shown, &["RollingUpdate", "OnDelete"]);
     }
     let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
-    let none = |field: &str| is_zero(rolling.get(field).unwrap_or(&json!(0)));
-    if strategy == "RollingUpdate"
-        && !rolling.is_null()
-        && none("maxUnavailable")
-        && none("maxSurge")
-    {
+    if strategy == "RollingUpdate" && !rolling.is_null() {
+        let (unavailable, surge) = (at(rolling, "/maxUnavailable"), at(rolling, "/maxSurge"));
         let path = "spec.updateStrategy.rollingUpdate.maxUnavailable";
-        report.required(path, "cannot be 0 when maxSurge is 0");
+        let path_of_surge = "spec.updateStrategy.rollingUpdate.maxSurge";
+        count_or_share(unavailable, path, Some(100), report);
+        count_or_share(surge, path_of_surge, Some(100), report);
+        match (is_nothing(unavailable), is_nothing(surge)) {
+            (true, true) => report.required(path, "cannot be 0 when maxSurge is 0"),
+            (false, false) => {
+                let why = "may not be set when maxUnavailable is non-zero";
+                report.invalid(path_of_surge, surge.clone(), why);
+            }
+            _ => {}
+        }
     }
+    report.not_negative(value, "/spec/revisionHistoryLimit");
     let counts = [
         "currentNumberScheduled",
         "numberMisscheduled",
@@ -119,11 +124,24 @@ pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report
 }
 
 pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Report) {
-    let claims: Vec<&str> = list(value, "/spec/volumeClaimTemplates")
-        .iter()
-        .map(|claim| text(claim, "/metadata/name"))
-        .collect();
-    workload(value, "statefulset", &claims, report);
+    let templates = list(value, "/spec/volumeClaimTemplates");
+    let mut claims: Vec<&str> =
+        templates.iter().map(|claim| text(claim, "/metadata/name")).collect();
+    claims.sort_unstable();
+    claims.dedup();
+    for (index, claim) in templates.iter().enumerate() {
+        let path = format!("spec.volumeClaimTemplates[{index}].spec");
+        volume_claim::spec(at(claim, "/spec"), &path, report);
+    }
+    for field in ["whenDeleted", "whenScaled"] {
+        let policy = at(value, "/spec/persistentVolumeClaimRetentionPolicy").get(field);
+        if let Some(policy) = policy {
+            let path = format!("spec.persistentVolumeClaimRetentionPolicy.{field}");
+            report.known(&path, policy, &["Retain", "Delete"]);
+        }
+    }
+    workload(value, &STATEFUL_SET, &claims, report);
+    report.not_negative(value, "/spec/ordinals/start");
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
     let policy = text(value, "/spec/podManagementPolicy");
@@ -203,12 +221,32 @@ pub(super) fn replication_controller(value: &Value, _: Option<&Value>, report: &
         let detail = "`selector` does not match template `labels`";
         report.invalid("spec.template.metadata.labels", labels.clone(), detail);
     }
-    pod::template(at(value, "/spec/template"), "spec.template", &[], report);
-    always_restarts(value, report);
+    pod::template(at(value, "/spec/template"), "spec.template", report);
+    only_always(value, "ReplicationController", report);
 }
 
+/// What the rules call a workload, and where they differ.
+struct Words {
+    /// Who does not take an empty selector.
+    selector: &'static str,
+    /// Who knows no deadline.
+    deadline: &'static str,
+    /// What is said of the whole selector when a part of it is wrong; nothing if that is enough.
+    malformed: Option<&'static str>,
+}
+
+/// ReplicaSets are taken for Deployments, and the other way round.
+const DEPLOYMENT: Words = Words {
+    selector: "deployment",
+    deadline: "ReplicaSet",
+    malformed: Some("invalid label selector"),
+};
+const DAEMON_SET: Words = Words { selector: "daemonset", deadline: "DaemonSet", malformed: None };
+const STATEFUL_SET: Words =
+    Words { selector: "statefulset", deadline: "StatefulSet", malformed: Some("") };
+
 /// What Deployments, ReplicaSets, StatefulSets and DaemonSets share.
-fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
+fn workload(value: &Value, words: &Words, claims: &[&str], report: &mut Report) {
     let selector = at(value, "/spec/selector");
     let size = |pointer: &str| match at(selector, pointer) {
         Value::Object(map) => map.len(),
@@ -218,30 +256,69 @@ fn workload(value: &Value, word: &str, claims: &[&str], report: &mut Report) {
     let labels = at(value, "/spec/template/metadata/labels");
     let stranger = "`selector` does not match template `labels`";
     if selector.is_null() {
-        if word != "daemonset" {
+        if words.selector != "daemonset" {
             report.required("spec.selector", "");
         }
         report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
     } else if size("/matchLabels") + size("/matchExpressions") == 0 {
-        report.invalid(
-            "spec.selector",
-            selector.clone(),
-            format!("empty selector is invalid for {word}"),
-        );
+        let why = format!("empty selector is invalid for {}", words.selector);
+        report.invalid("spec.selector", selector.clone(), why);
     } else {
+        let before = report.errors.len();
         self::selector(selector, "spec.selector", report);
-        if !selects(selector, labels) {
+        if report.errors.len() > before {
+            // Nothing can be selected with it.
+            if let Some(why) = words.malformed {
+                report.invalid("spec.selector", shown(selector), why);
+                if words.selector == "statefulset" {
+                    only_always(value, words.deadline, report);
+                }
+                return;
+            }
+        } else if !selects(selector, labels) {
             report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
         }
     }
-    pod::template(at(value, "/spec/template"), "spec.template", claims, report);
-    always_restarts(value, report);
+    let (template, path) = (at(value, "/spec/template"), "spec.template");
+    if words.selector == "statefulset" {
+        pod::replica_template(template, path, claims, report);
+        pod::labels_and_annotations(template, path, report);
+    } else {
+        pod::template(template, path, report);
+    }
+    only_always(value, words.deadline, report);
 }
 
-fn always_restarts(value: &Value, report: &mut Report) {
-    let policy = text(value, "/spec/template/spec/restartPolicy");
-    if matches!(policy, "OnFailure" | "Never") {
-        report.one_of("spec.template.spec.restartPolicy", policy, &["Always"]);
+/// A selector as it is shown: labels first, and all of each requirement.
+pub(super) fn shown(selector: &Value) -> Value {
+    let mut shown = serde_json::Map::new();
+    if let Some(labels) = selector.get("matchLabels") {
+        shown.insert("matchLabels".to_owned(), labels.clone());
+    }
+    let rules = list(selector, "/matchExpressions").iter().map(|rule| {
+        let mut shown = json!({"key": text(rule, "/key"), "operator": text(rule, "/operator")});
+        if !list(rule, "/values").is_empty() {
+            shown["values"] = rule["values"].clone();
+        }
+        shown
+    });
+    let rules: Vec<Value> = rules.collect();
+    if !rules.is_empty() {
+        shown.insert("matchExpressions".to_owned(), rules.into());
+    }
+    Value::Object(shown)
+}
+
+/// Pods that somebody replaces neither end by themselves nor have to.
+fn only_always(value: &Value, word: &str, report: &mut Report) {
+    let spec = at(value, "/spec/template/spec");
+    let policy = text(spec, "/restartPolicy");
+    if policy != "Always" {
+        report.unsupported("spec.template.spec.restartPolicy", &policy.into(), &["Always"]);
+    }
+    if spec.get("activeDeadlineSeconds").is_some() {
+        let why = format!("activeDeadlineSeconds in {word} is not Supported");
+        report.forbidden("spec.template.spec.activeDeadlineSeconds", &why);
     }
 }
 

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::super::place::Place;
 use super::super::report::{Report, at, entries, text};
+use super::super::template_meta::template_meta;
 use super::super::volume_claim;
+use super::items;
 use super::profiles::{no_backsteps, relative};
-use super::{items, labels};
-use crate::validate::{metadata, name};
+use crate::validate::name;
 
 const PATHS: &[&str] = &[
     "",
@@ -278,32 +279,8 @@ pub(super) fn ephemeral(source: &Value, place: &Place<'_>, report: &mut Report) 
         report.required(place, "");
         return;
     };
-    claim_meta(at(template, "/metadata"), &place.field("metadata"), report);
+    template_meta(at(template, "/metadata"), &place.field("metadata"), report);
     volume_claim::spec(at(template, "/spec"), &place.field("spec").to_string(), report);
-}
-
-/// What claims made from a template take over from it.
-fn claim_meta(meta: &Value, place: &Place<'_>, report: &mut Report) {
-    let path = place.field("annotations").to_string();
-    report.errors.extend(metadata::annotations(meta.get("annotations"), &path));
-    labels(at(meta, "/labels"), &place.field("labels"), report);
-    for (field, _) in entries(meta, "").filter(|(_, value)| is_set(value)) {
-        if !matches!(field.as_str(), "annotations" | "labels" | "creationTimestamp") {
-            report.forbidden(place.field(field), "cannot be set");
-        }
-    }
-}
-
-/// Whether a value is another than the one that a field has by itself.
-pub(super) fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(yes) => *yes,
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-    }
 }
 
 pub(super) fn image(source: &Value, place: &Place<'_>, report: &mut Report) {

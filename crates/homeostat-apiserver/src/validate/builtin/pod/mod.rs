@@ -42,6 +42,8 @@ struct Around<'a> {
     name: &'a str,
     is_pod: bool,
     is_mirror: bool,
+    /// Whether its host name is given by somebody else.
+    is_replica: bool,
     /// Claims that somebody else will add as volumes, in front of the others.
     claims: &'a [&'a str],
 }
@@ -60,7 +62,7 @@ pub(super) fn pod(value: &Value, old: Option<&Value>, report: &mut Report) {
         name: text(value, "/metadata/name"),
         is_pod: true,
         is_mirror: annotations.get(MIRROR).is_some(),
-        claims: &[],
+        ..Around::default()
     };
     let (spec, place) = (at(value, "/spec"), Place::Root("spec"));
     self::spec(spec, &place, around, report);
@@ -88,14 +90,22 @@ pub(super) fn pod(value: &Value, old: Option<&Value>, report: &mut Report) {
 }
 
 pub(super) fn pod_template(value: &Value, _: Option<&Value>, report: &mut Report) {
-    template(at(value, "/template"), "template", &[], report);
+    template(at(value, "/template"), "template", report);
 }
 
-/// A template: labels and a spec. `claims` are volumes that somebody else will add.
-pub(super) fn template(value: &Value, path: &str, claims: &[&str], report: &mut Report) {
+/// A template: labels and a spec.
+pub(super) fn template(value: &Value, path: &str, report: &mut Report) {
+    template_around(value, path, Around::default(), report);
+}
+
+/// A template of Pods that get volumes for the claims, and names of their own, from somebody else.
+pub(super) fn replica_template(value: &Value, path: &str, claims: &[&str], report: &mut Report) {
+    template_around(value, path, Around { claims, is_replica: true, ..Around::default() }, report);
+}
+
+fn template_around(value: &Value, path: &str, around: Around<'_>, report: &mut Report) {
     labels_and_annotations(value, path, report);
     let root = Place::Root(path);
-    let around = Around { claims, ..Around::default() };
     spec(at(value, "/spec"), &root.field("spec"), around, report);
     profiles::agreement(value, &format!("{path}.spec"), report);
     if !list(value, "/spec/ephemeralContainers").is_empty() {
@@ -175,7 +185,7 @@ fn spec(spec: &Value, place: &Place<'_>, around: Around<'_>, report: &mut Report
         report.invalid(place.field("activeDeadlineSeconds"), seconds, why);
     }
     for field in ["hostname", "subdomain"] {
-        if let Some(given) = given(spec, field) {
+        if let Some(given) = given(spec, field).filter(|_| !around.is_replica) {
             report.problems(&place.field(field), given, name::dns_label);
         }
     }
@@ -233,3 +243,6 @@ fn ports_of_host(spec: &Value, place: &Place<'_>, around: Around<'_>, report: &m
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

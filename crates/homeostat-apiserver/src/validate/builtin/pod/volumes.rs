@@ -94,8 +94,18 @@ pub(super) fn volumes<'a>(
     around: Around<'a>,
     report: &mut Report,
 ) -> Vec<Volume<'a>> {
-    let mut known: Vec<Volume<'a>> =
-        around.claims.iter().map(|name| Volume { name, is_claim: true }).collect();
+    let mut known: Vec<Volume<'a>> = Vec::new();
+    for (index, name) in around.claims.iter().enumerate() {
+        let place = place.item(index);
+        let before = report.errors.len();
+        if name.is_empty() {
+            report.required(place.field("persistentVolumeClaim.claimName"), "");
+        }
+        report.dns_label(&place.field("name"), name);
+        if report.errors.len() == before {
+            known.push(Volume { name, is_claim: true });
+        }
+    }
     let hidden = |volume: &&'a Value| !around.claims.contains(&text(volume, "/name"));
     let own = items(spec, "volumes");
     // Those that are added stand in front, and in place of their namesakes.
