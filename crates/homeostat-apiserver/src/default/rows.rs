@@ -64,15 +64,6 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("core.v1.ProjectedVolumeSource", &[("defaultMode", "420")]),
     ("core.v1.ServiceAccountTokenProjection", &[("expirationSeconds", "3600")]),
     ("core.v1.HostPathVolumeSource", &[("type", r#""""#)]),
-    (
-        "core.v1.AzureDiskVolumeSource",
-        &[
-            ("cachingMode", r#""ReadWrite""#),
-            ("fsType", r#""ext4""#),
-            ("kind", r#""Shared""#),
-            ("readOnly", "false"),
-        ],
-    ),
     ("core.v1.ISCSIVolumeSource", &[("iscsiInterface", r#""default""#)]),
     ("core.v1.ISCSIPersistentVolumeSource", &[("iscsiInterface", r#""default""#)]),
     (
