@@ -15,7 +15,7 @@ use tracing_subscriber::filter::LevelFilter;
 ///
 /// ```no_run
 /// # use homeostat::{Manager, Result};
-/// # async fn main() -> Result<()> {
+/// # async fn run() -> Result<()> {
 /// homeostat::log::to_stderr();
 /// Manager::from_env().await?.run().await
 /// # }
