@@ -117,7 +117,8 @@ async fn a_projected_token_is_waited_for_bound_to_the_pod_and_renewed() {
     let mut container = shell(script);
     container["volumeMounts"] = json!([{ "name": "all", "mountPath": "/all" }]);
     let volumes = json!([{ "name": "all", "projected": { "sources": sources } }]);
-    let spec = json!({ "restartPolicy": "Never", "volumes": volumes, "containers": [container] });
+    let spec = json!({ "restartPolicy": "Never", "volumes": volumes, "containers": [container],
+        "serviceAccountName": "default" });
     let made = cluster.run("bearer", spec).await;
     let event = cluster.until_event("bearer", "FailedMount").await;
     let words = "MountVolume.SetUp failed for volume \"all\" : failed to fetch token: ";
