@@ -2,13 +2,15 @@
 //!
 //! Reads the OpenAPI, discovery, protobuf and Go type files of the Kubernetes modules that the
 //! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows (for
-//! `crates/homeostat-cel/data`) and what is said about columns is printed by Kubernetes itself. The
+//! `crates/homeostat-cel/data`), what is said about columns and how Go reads and writes fields is
+//! printed by Kubernetes itself. The
 //! same input gives the same bytes, so `--check` can tell whether the committed data is up to date.
 
 mod cel;
 mod columns;
 mod enums;
 mod go_tags;
+mod go_types;
 mod kinds;
 mod openapi;
 mod proto;
@@ -94,7 +96,9 @@ impl Generate {
         let mut outputs = Vec::new();
         let mut versions = openapi::read(&modules)?;
         outputs.push(kinds::table(&modules, &versions)?);
-        outputs.push(schemas::arena(&versions)?);
+        let go_types = go_types::read(&root)?;
+        outputs.push(schemas::arena(&versions, &go_types)?);
+        outputs.push(go_types::table(&go_types, &versions)?);
         outputs.extend(proto::descriptors(&modules, &versions)?);
         // Only for readers: what is refused, and how, is said by the rules of each kind.
         enums::add(&modules, &mut versions)?;

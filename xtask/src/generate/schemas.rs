@@ -1,17 +1,21 @@
 //! `schemas.json.gz`: every published type as nodes of one arena, without descriptions.
 //!
 //! Equal nodes are written once. A field that refers to a type and says more about it (a default,
-//! a merge key) is a node with `ref`: the type's node, with what the field says laid over it.
+//! a merge key) is a node with `ref`: the type's node, with what the field says laid over it. So is
+//! what becomes of the field when it is empty, unless it is a struct: those never count as empty, and are published with a default.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
+use super::go_types::{Field, Fields};
 use super::openapi::Version;
 use super::{Output, gzip};
 
 const PREFIX: &str = "#/components/schemas/";
+/// The key for what becomes of a field when it is empty.
+const EMPTY: &str = "empty";
 
 /// Types whose published schema says less than the server knows of them.
 fn special(name: &str) -> Option<Value> {
@@ -35,7 +39,7 @@ struct Arena {
 }
 
 /// The arena of all types of all documents.
-pub(crate) fn arena(versions: &[Version]) -> anyhow::Result<Output> {
+pub(super) fn arena(versions: &[Version], go: &Fields) -> anyhow::Result<Output> {
     let mut types: BTreeMap<&String, &Value> = BTreeMap::new();
     for version in versions {
         for (name, schema) in version.schemas() {
@@ -52,7 +56,7 @@ pub(crate) fn arena(versions: &[Version]) -> anyhow::Result<Output> {
     for (index, (name, schema)) in types.iter().enumerate() {
         let mut node = match special(name) {
             Some(node) => node,
-            None => arena.node(schema)?,
+            None => arena.node(&with_empties(schema, &types, go.get(*name)))?,
         };
         node["name"] = json!(name);
         arena.nodes[index] = node;
@@ -63,7 +67,7 @@ pub(crate) fn arena(versions: &[Version]) -> anyhow::Result<Output> {
 impl Arena {
     /// The index of a field's or an item's schema.
     fn index(&mut self, schema: &Value) -> anyhow::Result<usize> {
-        let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+        let reference = reference(schema);
         let mut node = self.node(schema)?;
         if let Some(reference) = reference {
             let name =
@@ -101,6 +105,7 @@ impl Arena {
         keep("listType", &schema["x-kubernetes-list-type"]);
         keep("listKeys", &schema["x-kubernetes-list-map-keys"]);
         keep("mapType", &schema["x-kubernetes-map-type"]);
+        keep("empty", &schema[EMPTY]);
         if let Some(properties) = schema["properties"].as_object() {
             let mut sorted: Vec<_> = properties.iter().collect();
             sorted.sort_by_key(|(name, _)| *name);
@@ -127,6 +132,30 @@ fn without_default(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("default");
+    }
+    schema
+}
+
+fn reference(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str())
+}
+
+/// A type whose fields say what becomes of them when they are empty.
+fn with_empties(
+    schema: &Value,
+    types: &BTreeMap<&String, &Value>,
+    fields: Option<&BTreeMap<String, Field>>,
+) -> Value {
+    let mut schema = schema.clone();
+    let properties = schema["properties"].as_object_mut().into_iter().flatten();
+    for (name, property) in properties {
+        let name_of = reference(property).and_then(|reference| reference.strip_prefix(PREFIX));
+        let target = name_of.and_then(|name| types.get(&name.to_owned()));
+        let is_struct = target.is_some_and(|target| target["properties"].is_object());
+        let empty = fields.and_then(|fields| fields.get(name)).and_then(|go| go.empty.as_deref());
+        if let Some(empty) = empty.filter(|empty| !is_struct || *empty == "null") {
+            property[EMPTY] = empty.into();
+        }
     }
     schema
 }

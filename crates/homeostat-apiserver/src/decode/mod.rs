@@ -3,6 +3,8 @@
 //!
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
+mod bytes;
+mod go_types;
 pub(crate) mod moment;
 mod order;
 mod tree;

@@ -1,23 +1,30 @@
 //! What a typed decoder does to a value of a built-in kind: unknown fields fall away, `null` means
-//! absent, and a value that the field's type cannot hold is an error.
+//! absent, what is empty and may be left out is, and a value that the field's type cannot hold is an
+//! error, in the words of Go's decoder.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{MOST_COMPLAINTS, Quantity};
-use crate::schema::{Node, Schema, Type};
-
-/// Lists that mean something when they are empty, or that their kinds always show.
-const KEPT: &[&str] = &["managedFields", "rules", "endpoints", "ports"];
+use super::{MOST_COMPLAINTS, Quantity, bytes, go_types};
+use crate::schema::{Node, QUANTITY, Schema, Type, WhenEmpty};
 
 /// Lists and maps that mean something else when they are empty than when they are not there.
-const TELLING: &[&str] =
-    &["spec.overhead", "spec.behavior.scaleUp.policies", "spec.behavior.scaleDown.policies"];
+const TELLING: &[&str] = &[
+    "metadata.managedFields",
+    "spec.overhead",
+    "spec.behavior.scaleUp.policies",
+    "spec.behavior.scaleDown.policies",
+];
 
 /// What belongs to somebody else may be anything.
-const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
-const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const ANYTHING: &[&str] = &[
+    "io.k8s.apimachinery.pkg.runtime.RawExtension",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+];
+/// Schemas of custom resources; where something else may stand instead, they are read apart.
+const JSON_SCHEMA: &str =
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
 /// Shapes the value found at `path` in place; gives the paths of what was dropped.
 pub(super) fn shape(
@@ -25,9 +32,15 @@ pub(super) fn shape(
     value: &mut Value,
     path: &str,
 ) -> Result<Vec<String>, String> {
-    let mut walk = Walk { path: path.to_owned(), fields: String::new(), unknown: Vec::new() };
-    walk.value(schema, value, "")?;
-    Ok(walk.unknown)
+    let mut walk = Walk {
+        path: path.to_owned(),
+        fields: Vec::new(),
+        apart: 0,
+        mistake: None,
+        unknown: Vec::new(),
+    };
+    walk.value(schema, value, 0)?;
+    walk.mistake.map_or(Ok(walk.unknown), Err)
 }
 
 /// The paths of fields without a schema.
@@ -78,93 +91,108 @@ fn push_field(path: &mut String, name: &str) {
     path.push_str(name);
 }
 
-struct Walk {
+struct Walk<'a> {
     path: String,
-    /// The path without the keys of maps and the places in lists.
-    fields: String,
+    /// The fields around the value, each with the published name of the struct that has it.
+    fields: Vec<(&'a str, &'a str)>,
+    /// How many of them are around the outermost value that is read apart; none if nothing is.
+    apart: usize,
+    /// The first value that does not fit. Types that read themselves end everything at once, and
+    /// what they say comes before it.
+    mistake: Option<String>,
     unknown: Vec<String>,
 }
 
-impl Walk {
-    /// `owner` is the short name of the struct that the value is a field of.
-    fn value(&mut self, schema: Schema<'_>, value: &mut Value, owner: &str) -> Result<(), String> {
+impl<'a> Walk<'a> {
+    /// `depth` says how many lists and maps are around the value within its field.
+    fn value(&mut self, schema: Schema<'a>, value: &mut Value, depth: usize) -> Result<(), String> {
         let node = schema.node();
-        if node.name == QUANTITY {
-            return quantity(value);
+        if !node.name.is_empty() {
+            match node.name.strip_prefix(JSON_SCHEMA) {
+                _ if node.name == QUANTITY => return quantity(value),
+                _ if ANYTHING.contains(&node.name.as_str()) => return Ok(()),
+                Some(instead) if !instead.is_empty() => {
+                    return self.schema_or(instead, schema, value);
+                }
+                _ => {}
+            }
         }
+        let is_time = node.bounds.format.as_deref() == Some("date-time");
         match (node.ty, &mut *value) {
-            _ if node.name == RAW_EXTENSION => Ok(()),
-            (Type::Object, Value::Object(object)) => self.object(schema, object, owner),
+            (Type::Object, Value::Object(object)) => return self.object(schema, object, depth),
             (Type::Array, Value::Array(items)) => {
                 let Some(item_schema) = schema.items() else { return Ok(()) };
                 let length = self.path.len();
                 for (index, item) in items.iter_mut().enumerate() {
                     self.path.push_str(&format!("[{index}]"));
                     if item.is_null() {
-                        *item = zero(item_schema.node());
+                        *item = item_schema.node().zero();
+                    } else {
+                        self.value(item_schema, item, depth + 1)?;
                     }
-                    self.value(item_schema, item, owner)?;
                     self.path.truncate(length);
                 }
-                Ok(())
             }
-            (Type::String, Value::String(text)) => string(node, text),
+            (Type::String, Value::String(text)) if is_time => {
+                *text = super::moment::read(text, node.name.ends_with(".MicroTime"))?;
+            }
+            (Type::String, Value::String(text))
+                if node.bounds.format.as_deref() == Some("byte") =>
+            {
+                bytes::read(text).unwrap_or_else(|why| self.note(why));
+            }
+            (Type::String, other) if is_time && !other.is_string() => {
+                return Err(self.mismatch(found(other), "string"));
+            }
+            (Type::Integer, Value::Number(number)) if fits(node, number) => {}
+            (Type::IntOrString, Value::Number(number)) if fits(node, number) => {}
             (Type::Integer, Value::Number(number)) => {
-                let fits = match (number.as_i64(), node.bounds.format.as_deref()) {
-                    (Some(n), Some("int32")) => i32::try_from(n).is_ok(),
-                    (whole, _) => whole.is_some(),
-                };
-                if fits {
-                    Ok(())
-                } else {
-                    Err(self.mismatch(&format!("number {number}"), node, owner))
-                }
+                self.misfit(&format!("number {number}"), depth);
             }
-            (Type::IntOrString, Value::Number(number)) if number.is_i64() || number.is_u64() => {
-                Ok(())
+            (Type::IntOrString, Value::Number(number)) => {
+                return Err(self.mismatch(&format!("number {number}"), "int32"));
             }
-            (Type::Any, _)
+            (Type::IntOrString, other) if !other.is_string() => {
+                return Err(self.mismatch(found(other), "int32"));
+            }
+            (Type::Any | Type::IntOrString, _)
+            | (Type::String, Value::String(_))
             | (Type::Number, Value::Number(_))
-            | (Type::Boolean, Value::Bool(_))
-            | (Type::IntOrString, Value::String(_)) => Ok(()),
-            (_, other) => Err(self.mismatch(json_type(other), node, owner)),
+            | (Type::Boolean, Value::Bool(_)) => {}
+            (_, other) => self.misfit(found(other), depth),
         }
+        Ok(())
     }
 
     fn object(
         &mut self,
-        schema: Schema<'_>,
+        schema: Schema<'a>,
         object: &mut Map<String, Value>,
-        owner: &str,
+        depth: usize,
     ) -> Result<(), String> {
         let node = schema.node();
-        let own = node.name.rsplit('.').next().unwrap_or_default();
-        // A plain map belongs to the struct it is a field of.
-        let owner = if own.is_empty() { owner } else { own };
-        let (length, fields) = (self.path.len(), self.fields.len());
+        let length = self.path.len();
         let mut dropped = BTreeSet::new();
         for (name, value) in object.iter_mut() {
             push_field(&mut self.path, name);
-            let is_map_value = !node.properties.contains_key(name);
-            if !is_map_value {
-                push_field(&mut self.fields, name);
-            }
-            match schema.field(name) {
-                Some(field) if value.is_null() && is_map_value => *value = zero(field.node()),
-                Some(_) if value.is_null() => drop(dropped.insert(name.clone())),
-                Some(field) => {
-                    self.value(field, value, owner)?;
-                    if !is_map_value
-                        && !KEPT.contains(&name.as_str())
+            match (node.properties.get_key_value(name), node.additional) {
+                (Some(_), _) if value.is_null() => drop(dropped.insert(name.clone())),
+                (Some((field, id)), _) => {
+                    self.fields.push((&node.name, field));
+                    self.value(schema.sibling(*id), value, 0)?;
+                    self.fields.pop();
+                    if is_left_out(schema.sibling(*id).node(), value)
                         && !TELLING.contains(&self.path.as_str())
-                        && is_empty(field.node(), value)
-                        && !node.required.contains(name)
                     {
                         dropped.insert(name.clone());
                     }
                 }
-                None if is_open(node) => {}
-                None => {
+                (None, Some(values)) if value.is_null() => {
+                    *value = schema.sibling(values).node().zero();
+                }
+                (None, Some(values)) => self.value(schema.sibling(values), value, depth + 1)?,
+                (None, None) if is_open(node) => {}
+                (None, None) => {
                     if self.unknown.len() < MOST_COMPLAINTS {
                         self.unknown.push(self.path.clone());
                     }
@@ -172,7 +200,6 @@ impl Walk {
                 }
             }
             self.path.truncate(length);
-            self.fields.truncate(fields);
         }
         if !dropped.is_empty() {
             object.retain(|name, _| !dropped.contains(name));
@@ -180,48 +207,110 @@ impl Walk {
         Ok(())
     }
 
-    fn mismatch(&self, found: &str, node: &Node, owner: &str) -> String {
-        let wanted = match (node.ty, node.bounds.format.as_deref()) {
-            (Type::Integer, Some("int32")) => "int32",
-            (Type::Integer, _) => "int64",
-            (Type::Number, _) => "float64",
-            (Type::Boolean, _) => "bool",
-            (Type::String, _) => "string",
-            (Type::Array, _) => "a list",
-            _ => node.name.rsplit('.').next().filter(|name| !name.is_empty()).unwrap_or("a map"),
+    /// A schema, or what may stand instead of it (`OrArray`, `OrBool`, `OrStringArray`). Another
+    /// reader takes it up there: it does not tell of unknown fields, and what it cannot read ends
+    /// everything.
+    fn schema_or(
+        &mut self,
+        instead: &str,
+        schema: Schema<'a>,
+        value: &mut Value,
+    ) -> Result<(), String> {
+        let Some(whole) = schema.named(JSON_SCHEMA) else { return Ok(()) };
+        let (apart, unknown) = (self.apart, self.unknown.len());
+        if apart == 0 {
+            self.apart = self.fields.len();
+        }
+        let before = self.mistake.take();
+        match (instead, &mut *value) {
+            (_, Value::Object(object)) => self.object(whole, object, 0)?,
+            ("OrArray", Value::Array(items)) => {
+                for item in items {
+                    match item {
+                        Value::Object(object) => self.object(whole, object, 0)?,
+                        Value::Null => *item = Value::Object(Map::new()),
+                        other => self.note(self.mismatch(found(other), "v1.JSONSchemaProps")),
+                    }
+                }
+            }
+            ("OrStringArray", Value::Array(items)) => {
+                for item in items {
+                    match item {
+                        Value::String(_) => {}
+                        Value::Null => *item = Value::String(String::new()),
+                        other => self.note(self.mismatch(found(other), "string")),
+                    }
+                }
+            }
+            ("OrBool", Value::Bool(_)) => {}
+            ("OrBool", _) => return Err("boolean or JSON schema expected".to_owned()),
+            // Anything else is read, and is nothing.
+            (_, other) => *other = Value::Null,
+        }
+        if let Some(mistake) = self.mistake.take() {
+            return Err(mistake);
+        }
+        self.mistake = before;
+        self.apart = apart;
+        self.unknown.truncate(unknown);
+        Ok(())
+    }
+
+    fn note(&mut self, mistake: String) {
+        self.mistake.get_or_insert(mistake);
+    }
+
+    /// Notes that the field cannot hold what was found.
+    fn misfit(&mut self, found: &str, depth: usize) {
+        if self.mistake.is_some() {
+            return;
+        }
+        let wanted = self.fields.last().and_then(|(owner, name)| go_types::field(owner, name));
+        let wanted = wanted.map_or("struct", |field| field.type_at(depth));
+        self.note(self.mismatch(found, wanted));
+    }
+
+    fn mismatch(&self, found: &str, wanted: &str) -> String {
+        let told = if self.apart == 0 { self.fields.len() } else { self.apart };
+        let Some((owner, _)) = told.checked_sub(1).and_then(|last| self.fields.get(last)) else {
+            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
         };
-        let dot = if owner.is_empty() { "" } else { "." };
+        let mut path = String::new();
+        for (owner, name) in &self.fields {
+            let within = go_types::field(owner, name).map_or("", |field| field.within);
+            if !within.is_empty() {
+                push_field(&mut path, within);
+            }
+            push_field(&mut path, name);
+        }
+        let owner = owner.rsplit('.').next().unwrap_or_default();
         format!(
-            "json: cannot unmarshal {found} into Go struct field {owner}{dot}{} of type {wanted}",
-            self.fields
+            "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
         )
     }
 }
 
-/// Lists and maps that hold nothing are written as if they were not there.
-fn is_empty(node: &Node, value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => {
-            fields.is_empty() && node.properties.is_empty() && node.additional.is_some()
+/// Whether a whole number fits the field.
+fn fits(node: &Node, number: &serde_json::Number) -> bool {
+    let is_short = node.ty == Type::IntOrString || node.bounds.format.as_deref() == Some("int32");
+    number.as_i64().is_some_and(|whole| !is_short || i32::try_from(whole).is_ok())
+}
+
+/// Whether a field is written as if it were not there.
+fn is_left_out(node: &Node, value: &Value) -> bool {
+    node.when_empty == WhenEmpty::Dropped
+        && match value {
+            Value::Null => true,
+            Value::Bool(is_set) => !is_set,
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
         }
-        _ => false,
-    }
 }
 
-/// What a typed decoder makes of `null` where something must be.
-fn zero(node: &Node) -> Value {
-    match node.ty {
-        Type::Object => Value::Object(Map::new()),
-        Type::Array => Value::Array(Vec::new()),
-        Type::String => Value::String(String::new()),
-        Type::Integer | Type::Number | Type::IntOrString => Value::from(0),
-        Type::Boolean => Value::Bool(false),
-        Type::Any => Value::Null,
-    }
-}
-
-fn json_type(value: &Value) -> &'static str {
+/// What Go calls a value that does not fit.
+fn found(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -229,24 +318,6 @@ fn json_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-fn string(node: &Node, text: &mut String) -> Result<(), String> {
-    use base64::Engine as _;
-    match node.bounds.format.as_deref() {
-        Some("date-time") => {
-            *text = super::moment::read(text, node.name.ends_with(".MicroTime"))?;
-            Ok(())
-        }
-        Some("byte") => match base64::prelude::BASE64_STANDARD.decode(text.as_bytes()) {
-            Ok(_) => Ok(()),
-            Err(base64::DecodeError::InvalidByte(at, _)) => {
-                Err(format!("illegal base64 data at input byte {at}"))
-            }
-            Err(_) => Err(format!("illegal base64 data at input byte {}", text.len())),
-        },
-        _ => Ok(()),
     }
 }
 
@@ -260,4 +331,58 @@ fn quantity(value: &mut Value) -> Result<(), String> {
         text.trim().parse().map_err(|error: homeostat_quota::NotAQuantity| error.to_string())?;
     *value = Value::String(amount.to_string());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::shape;
+    use crate::schema::builtin::schemas;
+
+    fn read(ty: &str, mut value: Value) -> Result<Value, String> {
+        shape(schemas().named(ty).unwrap(), &mut value, "").map(|_| value)
+    }
+
+    const POD: &str = "io.k8s.api.core.v1.Pod";
+    const DEFINITION: &str =
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+
+    #[test]
+    fn what_does_not_fit_is_told_with_the_type_of_go_and_the_embedded_structs_on_the_way() {
+        let volume = json!({"spec": {"volumes": [{"configMap": {"items": "x", "name": 7}}]}});
+        assert_eq!(
+            read(POD, volume).unwrap_err(),
+            "json: cannot unmarshal string into Go struct field \
+             ConfigMapVolumeSource.spec.volumes.VolumeSource.configMap.items of type []v1.KeyToPath"
+        );
+        let limits = json!({"spec": {"containers": [{"resources": {"limits": 7}}]}});
+        assert_eq!(
+            read(POD, limits).unwrap_err(),
+            "json: cannot unmarshal number into Go struct field \
+             ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList"
+        );
+    }
+
+    #[test]
+    fn types_that_read_themselves_speak_before_the_first_mistake() {
+        let both = json!({"spec": {"nodeName": 7, "overhead": {"cpu": "x"}}});
+        assert!(read(POD, both).unwrap_err().starts_with("quantities must match"));
+        let schema = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"items":
+            {"externalDocs": {"url": 7}}}}}]}});
+        assert_eq!(
+            read(DEFINITION, schema).unwrap_err(),
+            "json: cannot unmarshal number into Go struct field \
+             JSONSchemaProps.spec.versions.schema.openAPIV3Schema.items.externalDocs.url of type string"
+        );
+    }
+
+    #[test]
+    fn what_is_empty_goes_where_it_may_be_left_out_and_is_no_pointer() {
+        let given = json!({"spec": {"nodeName": "", "priority": 0, "hostPID": false, "containers": [],
+            "volumes": [], "preemptionPolicy": "", "overhead": {}}});
+        let kept = json!({"spec": {"priority": 0, "containers": [], "preemptionPolicy": "",
+            "overhead": {}}});
+        assert_eq!(read(POD, given), Ok(kept));
+    }
 }

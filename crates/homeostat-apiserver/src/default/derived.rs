@@ -145,9 +145,10 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
     }
 }
 
-/// Sets the field unless it has a value; an empty string is none.
+/// Sets the field unless it has a value; an empty string is none, but a zero is one.
 fn set(object: &mut Object, field: &str, value: Value) {
-    if super::is_unset(object.get(field), false) {
+    let present = object.get(field);
+    if present.is_none_or(|present| present.is_null() || present == "") {
         object.insert(field.to_owned(), value);
     }
 }
@@ -212,7 +213,7 @@ fn service(spec: &mut Object) {
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(port) = port.as_object_mut() else { continue };
         if let Some(number) = port.get("port").cloned()
-            && super::is_unset(port.get("targetPort"), true)
+            && super::is_zero(port.get("targetPort"))
         {
             port.insert("targetPort".to_owned(), number);
         }
@@ -268,7 +269,7 @@ fn pod(value: &mut Value) {
             {
                 let number = port["containerPort"].clone();
                 if let Some(port) = port.as_object_mut()
-                    && super::is_unset(port.get("hostPort"), true)
+                    && super::is_zero(port.get("hostPort"))
                 {
                     port.insert("hostPort".to_owned(), number);
                 }

@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::kinds::Kind;
-use crate::schema::{Schema, Type};
+use crate::schema::{Schema, Type, WhenEmpty};
 
-pub(crate) use blank::{always_shown, blank, empty_lists};
+pub(crate) use blank::{blank, empty_lists};
 
 /// Fills absent fields that have a default in the schema; a `null` where the schema does not allow
 /// one counts as absent, and without a default it goes.
@@ -79,44 +79,14 @@ static ROWS: LazyLock<BTreeMap<&str, Vec<(&str, Value)>>> = LazyLock::new(|| {
     table
 });
 
-/// Types whose numbers count as unset when they are zero.
-const ZERO_IS_UNSET: &[&str] =
-    &["core.v1.Probe", "flowcontrol.v1.FlowSchemaSpec", "flowcontrol.v1.QueuingConfiguration"];
-
-/// Texts that are set as soon as they are said, even if they are empty: validation meets them.
-const EMPTY_IS_SET: &[(&str, &[&str])] = &[
-    ("admissionregistration.v1.MatchResources", &["matchPolicy"]),
-    ("admissionregistration.v1.MutatingAdmissionPolicySpec", &["failurePolicy"]),
-    (
-        "admissionregistration.v1.MutatingWebhook",
-        &["failurePolicy", "matchPolicy", "reinvocationPolicy"],
-    ),
-    ("admissionregistration.v1.NamedRuleWithOperations", &["scope"]),
-    ("admissionregistration.v1.RuleWithOperations", &["scope"]),
-    ("admissionregistration.v1.ValidatingAdmissionPolicySpec", &["failurePolicy"]),
-    ("admissionregistration.v1.ValidatingWebhook", &["failurePolicy", "matchPolicy"]),
-    ("core.v1.AzureDiskVolumeSource", &["cachingMode", "fsType", "kind"]),
-    ("core.v1.PersistentVolumeClaimSpec", &["volumeMode"]),
-    ("core.v1.PersistentVolumeSpec", &["volumeMode"]),
-    ("discovery.v1.EndpointPort", &["protocol"]),
-    ("networking.v1.IngressClassParametersReference", &["scope"]),
-    ("networking.v1.NetworkPolicyPort", &["protocol"]),
-    ("scheduling.v1.PriorityClass", &["preemptionPolicy"]),
-    ("storage.v1.CSIDriverSpec", &["fsGroupPolicy"]),
-    ("storage.v1.StorageClass", &["reclaimPolicy", "volumeBindingMode"]),
-];
-
 fn walk(schema: Schema<'_>, value: &mut Value) {
     let node = schema.node();
     match value {
         Value::Object(object) => {
             let ty = node.name.strip_prefix("io.k8s.api.").unwrap_or(&node.name);
             if let Some(rows) = ROWS.get(ty) {
-                let zero_is_unset = ZERO_IS_UNSET.contains(&ty);
                 for (field, default) in rows {
-                    if is_unset(object.get(*field), zero_is_unset)
-                        && !is_empty_and_set(ty, object.get(*field), field)
-                    {
+                    if is_unset(schema, object.get(*field), field) {
                         object.insert((*field).to_owned(), default.clone());
                     }
                 }
@@ -137,17 +107,21 @@ fn walk(schema: Schema<'_>, value: &mut Value) {
     }
 }
 
-/// Whether it is a text that is empty on purpose.
-fn is_empty_and_set(ty: &str, value: Option<&Value>, field: &str) -> bool {
-    matches!(value, Some(Value::String(_)))
-        && EMPTY_IS_SET.iter().any(|(known, fields)| *known == ty && fields.contains(&field))
+/// Whether a field was not said. Where absent and zero are two things, zero was.
+fn is_unset(schema: Schema<'_>, value: Option<&Value>, field: &str) -> bool {
+    let rule = || schema.field(field).map(|field| field.node().when_empty);
+    match value {
+        None | Some(Value::Null) => true,
+        zero => is_zero(zero) && matches!(rule(), Some(WhenEmpty::Dropped | WhenEmpty::Zero)),
+    }
 }
 
-fn is_unset(value: Option<&Value>, zero_is_unset: bool) -> bool {
+/// Whether it is what a text or a number is when nobody sets it.
+fn is_zero(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty(),
-        Some(Value::Number(number)) => zero_is_unset && number.as_i64() == Some(0),
+        Some(Value::Number(number)) => number.as_i64() == Some(0),
         Some(_) => false,
     }
 }

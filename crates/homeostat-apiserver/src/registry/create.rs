@@ -66,7 +66,6 @@ impl Writer<'_> {
         self.prepare(target, &mut object);
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(None, &mut object);
-        crate::default::always_shown(kind, &mut object);
         if tracking == Tracking::Update {
             // Before admission and the hooks: nobody owns what the server adds of its own accord.
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main)?;
@@ -81,7 +80,6 @@ impl Writer<'_> {
         admission::mutate(&mut review)?;
         self.check_grant(target, options, None, &review.object)?;
         let object = &mut review.object;
-        crate::default::empty_lists(kind, object);
         let generate_name = metadata::text(object, "generateName").to_owned();
         let mut name = metadata::name(object).to_owned();
         if name.is_empty() && !generate_name.is_empty() {
@@ -107,6 +105,7 @@ impl Writer<'_> {
         }
         let charges = admission::validate(&review)?;
         let mut object = review.object;
+        crate::default::empty_lists(kind, &mut object);
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
             // Only a name that was made up is tried again.

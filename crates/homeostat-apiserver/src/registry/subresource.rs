@@ -65,7 +65,6 @@ impl Registry {
             metadata::copy(&mut object, &new, "resourceVersion");
             take(&new, &mut object);
             rules::default(kind, &mut new);
-            crate::default::always_shown(kind, &mut new);
             rules::track(&writer, kind, Some(live), &mut new, &options.manager, area)?;
             metadata::copy(&mut object, &new, "managedFields");
             Ok(object)

@@ -163,7 +163,6 @@ impl Writer<'_> {
         if update.area == Area::Main {
             self.check_grant(target, options, Some(&live), &object)?;
         }
-        crate::default::always_shown(kind, &mut object);
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
             rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area)?;
@@ -180,7 +179,6 @@ impl Writer<'_> {
             admission::mutate(&mut review)?;
         }
         let object = &mut review.object;
-        crate::default::empty_lists(kind, object);
         if update.area == Area::Main {
             (hooks::of(kind).update)(self, kind, &live, object)?;
         } else {
@@ -205,7 +203,8 @@ impl Writer<'_> {
         let charges =
             if update.area.is_admitted() { admission::validate(&review)? } else { Vec::new() };
         judge()?;
-        let object = review.object;
+        let mut object = review.object;
+        crate::default::empty_lists(kind, &mut object);
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
             // Watchers see the last state that was stored; the client sees what it asked for.

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Bounds, ListType, Node, NodeId, PatchRule, Schemas, Type};
+use super::{Bounds, ListType, Node, NodeId, PatchRule, Schemas, Type, WhenEmpty};
 
 const ARENA: &[u8] = include_bytes!("../../data/schemas.json.gz");
 
@@ -50,6 +50,8 @@ struct Written {
     list_keys: Vec<String>,
     #[serde(default)]
     map_type: String,
+    #[serde(default)]
+    empty: Option<String>,
 }
 
 /// The arena of all built-in types, to be asked by published name
@@ -97,6 +99,12 @@ fn node(line: Written, base: Node) -> Node {
         items: line.items.or(base.items),
         required: if line.required.is_empty() { base.required } else { line.required },
         default: line.default.or(base.default),
+        when_empty: match line.empty.as_deref() {
+            Some("drop") => WhenEmpty::Dropped,
+            Some("zero") => WhenEmpty::Zero,
+            Some("null") => WhenEmpty::Null,
+            _ => WhenEmpty::Kept,
+        },
         preserve_unknown: line.open || base.preserve_unknown,
         list_type,
         // A field may say otherwise than its type.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Index of a node in its [`Schemas`] arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -62,6 +62,20 @@ pub struct PatchRule {
     pub retain_keys: bool,
     /// The field that identifies an item of a merged list.
     pub key: Option<String>,
+}
+
+/// What becomes of a field of a built-in type that is empty or was not given, unless it is a struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenEmpty {
+    /// It is there when it was given; the default.
+    #[default]
+    Kept,
+    /// It is left out when it has its zero value.
+    Dropped,
+    /// It is there in any case, with its zero value.
+    Zero,
+    /// It is there in any case; `null` when it was not given.
+    Null,
 }
 
 /// A CEL rule of a custom resource (`x-kubernetes-validations`).
@@ -123,6 +137,8 @@ pub struct Node {
     pub required: Vec<String>,
     /// The value of the field when it is absent.
     pub default: Option<Value>,
+    /// What becomes of the field when it is empty.
+    pub when_empty: WhenEmpty,
     /// `null` is a value of its own.
     pub nullable: bool,
     /// Fields without a schema are kept.
@@ -147,6 +163,25 @@ pub struct Node {
     pub not: Option<NodeId>,
     /// CEL rules.
     pub rules: Vec<Rule>,
+}
+
+/// The published name of amounts.
+pub(crate) const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+
+impl Node {
+    /// What a typed reader holds where nothing was given.
+    #[must_use]
+    pub fn zero(&self) -> Value {
+        match self.ty {
+            _ if self.name == QUANTITY => Value::from("0"),
+            Type::Object => Value::Object(Map::new()),
+            Type::Array => Value::Array(Vec::new()),
+            Type::String => Value::String(String::new()),
+            Type::Integer | Type::Number | Type::IntOrString => Value::from(0),
+            Type::Boolean => Value::Bool(false),
+            Type::Any => Value::Null,
+        }
+    }
 }
 
 /// An arena of nodes that refer to each other.
@@ -225,6 +260,12 @@ impl<'a> Schema<'a> {
     #[must_use]
     pub fn sibling(self, id: NodeId) -> Schema<'a> {
         self.arena.at(id)
+    }
+
+    /// The type of that published name in the same arena.
+    #[must_use]
+    pub fn named(self, name: &str) -> Option<Schema<'a>> {
+        self.arena.named(name)
     }
 
     /// The schema of a declared field, else of the map's values.
