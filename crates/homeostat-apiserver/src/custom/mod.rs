@@ -79,8 +79,8 @@ pub fn defaults(definition: &mut Value) {
     }
 }
 
-/// Drops what is read and not kept: a conversion that says nothing of its webhook, `items` that are
-/// no schema.
+/// Drops what is read and not kept: a conversion that says nothing of its webhook, and what schemas
+/// leave empty.
 pub(crate) fn as_kept(definition: &mut Value) {
     if let Some(stanza) = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut)
         && stanza.get("webhook").is_some_and(|webhook| {
@@ -93,24 +93,32 @@ pub(crate) fn as_kept(definition: &mut Value) {
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {
         if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
-            drop_odd_items(document);
+            drop_empty(document);
         }
     }
 }
 
-fn drop_odd_items(document: &mut Value) {
+fn drop_empty(document: &mut Value) {
     let Some(keywords) = document.as_object_mut() else { return };
+    keywords.retain(|name, value| match (name.as_str(), value) {
+        ("default" | "example", _) => true,
+        (_, Value::Array(items)) => !items.is_empty(),
+        ("properties" | "patternProperties" | "definitions" | "dependencies", map) => {
+            map.as_object().is_none_or(|map| !map.is_empty())
+        }
+        ("items", items) => !items.is_null(),
+        _ => true,
+    });
     for (name, value) in keywords {
         match (name.as_str(), value) {
-            ("items", items) if !items.is_object() && !items.is_array() => *items = Value::Null,
             ("not" | "items" | "additionalProperties" | "additionalItems", schema) => {
-                drop_odd_items(schema);
+                drop_empty(schema);
             }
             ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(drop_odd_items);
+                schemas.iter_mut().for_each(drop_empty);
             }
             ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
-                schemas.values_mut().for_each(drop_odd_items);
+                schemas.values_mut().for_each(drop_empty);
             }
             _ => {}
         }

@@ -181,7 +181,11 @@ impl<'a> Walk<'a> {
                     self.fields.push((&node.name, field));
                     self.value(schema.sibling(*id), value, 0)?;
                     self.fields.pop();
+                    // What a schema says is judged first, even if it says nothing.
+                    let is_judged = node.name == JSON_SCHEMA
+                        && matches!(value, Value::Array(_) | Value::Object(_) | Value::Null);
                     if is_left_out(schema.sibling(*id).node(), value)
+                        && !is_judged
                         && !TELLING.contains(&self.path.as_str())
                     {
                         dropped.insert(name.clone());

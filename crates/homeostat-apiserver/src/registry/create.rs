@@ -106,6 +106,7 @@ impl Writer<'_> {
         let charges = admission::validate(&review)?;
         let mut object = review.object;
         crate::default::empty_lists(kind, &mut object);
+        (hooks::of(kind).kept)(&mut object);
         for attempt in 1.. {
             let key = Key::new(metadata::namespace(&object), name.clone());
             // Only a name that was made up is tried again.

@@ -18,18 +18,23 @@ const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const HOOKS: Hooks = Hooks {
+    complete: |live, object| {
+        if live.is_some() {
+            custom::as_kept(object);
+        }
+    },
     create: |_, _, object| {
         custom::defaults(object);
-        custom::as_kept(object);
         metadata::set_top(object, "status", Some(custom::new_status(object)));
         Ok(())
     },
     update: |_, _, _, object| {
         custom::defaults(object);
-        custom::as_kept(object);
         custom::note_storage(object);
         Ok(())
     },
+    // Empty lists in schemas are judged like any others, and then go.
+    kept: custom::as_kept,
     delete: |writer, _, object| {
         let mut finalizers: Vec<String> =
             metadata::finalizers(object).into_iter().map(str::to_owned).collect();

@@ -62,6 +62,8 @@ pub(crate) struct Hooks {
     pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
     /// Completes a write through the named subresource, given the live object.
     pub(crate) part: fn(&Writer<'_>, &str, &Value, &mut Value),
+    /// Brings a new object that was found to be right into the form it is kept in.
+    pub(crate) kept: fn(&mut Value),
     /// What is refused because of who asks or of what other objects say; everything else that is
     /// refused is told with it.
     pub(crate) judge: fn(&Writer<'_>, &Judged<'_>) -> Vec<FieldError>,
@@ -81,6 +83,7 @@ const NONE: Hooks = Hooks {
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     part: |_, _, _, _| {},
+    kept: |_| {},
     judge: |_, _| Vec::new(),
     delete: |_, _, _| Ok(()),
     committed: None,
