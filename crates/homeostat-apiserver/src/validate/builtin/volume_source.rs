@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 
 use super::devices::driver;
-use super::report::{Report, at, list, text};
+use super::place::Place;
+use super::pod::disks;
+use super::report::{Report, at, text};
 use crate::validate::name;
 
 const TOO_MANY: &str = "may not specify more than 1 volume type";
@@ -17,10 +19,12 @@ struct Source {
     /// Texts and lists that must not be empty.
     required: &'static [&'static str],
     more: Option<fn(&Value, &str, &mut Report)>,
+    /// The same as of a volume of a Pod.
+    of_pods: Option<fn(&Value, &Place<'_>, &mut Report)>,
 }
 
 const fn row(field: &'static str, required: &'static [&'static str]) -> Source {
-    Source { field, called: None, required, more: None }
+    Source { field, called: None, required, more: None, of_pods: None }
 }
 
 const fn judged(
@@ -28,32 +32,36 @@ const fn judged(
     required: &'static [&'static str],
     more: fn(&Value, &str, &mut Report),
 ) -> Source {
-    Source { field, called: None, required, more: Some(more) }
+    Source { field, called: None, required, more: Some(more), of_pods: None }
+}
+
+const fn like_pods(field: &'static str, judge: fn(&Value, &Place<'_>, &mut Report)) -> Source {
+    Source { field, called: None, required: &[], more: None, of_pods: Some(judge) }
 }
 
 /// In the order in which a second one is found.
 const SOURCES: &[Source] = &[
-    judged("hostPath", &["path"], host_path),
+    like_pods("hostPath", disks::host_path),
     Source {
         called: Some(("gcePersistentDisk", "persistentDisk")),
         ..judged("gcePersistentDisk", &["pdName"], partition)
     },
     judged("awsElasticBlockStore", &["volumeID"], partition),
     judged("glusterfs", &["endpoints", "path"], gluster),
-    judged("flocker", &[], flocker),
-    judged("nfs", &["server", "path"], nfs),
+    like_pods("flocker", disks::flocker),
+    like_pods("nfs", disks::nfs),
     row("rbd", &["monitors", "image"]),
-    judged("quobyte", &[], quobyte),
+    like_pods("quobyte", disks::quobyte),
     Source { called: Some(("cephFS", "cephfs")), ..row("cephfs", &["monitors"]) },
     judged("iscsi", &["targetPortal", "iqn"], iscsi),
     judged("cinder", &["volumeID"], secret),
-    judged("fc", &[], fibre),
-    judged("flexVolume", &["driver"], flexible),
+    like_pods("fc", disks::fibre_channel),
+    like_pods("flexVolume", disks::flex),
     judged("azureFile", &["secretName", "shareName"], azure_file),
     row("vsphereVolume", &["volumePath"]),
     row("photonPersistentDisk", &["pdID"]),
     row("portworxVolume", &["volumeID"]),
-    judged("azureDisk", &["diskName", "diskURI"], azure_disk),
+    like_pods("azureDisk", disks::azure),
     row("scaleIO", &["gateway", "system", "volumeName"]),
     judged("local", &["path"], no_way_back),
     judged("storageos", &["volumeName"], storage_os),
@@ -94,31 +102,12 @@ pub(super) fn check(spec: &Value, path: &str, report: &mut Report) {
         if let Some(more) = source.more {
             more(given, &path, report);
         }
+        if let Some(judge) = source.of_pods {
+            judge(given, &Place::Root(&path), report);
+        }
     }
     if !known {
         report.required(path, "must specify a volume type");
-    }
-}
-
-const PATH_TYPES: &[&str] = &[
-    "",
-    "BlockDevice",
-    "CharDevice",
-    "Directory",
-    "DirectoryOrCreate",
-    "File",
-    "FileOrCreate",
-    "Socket",
-];
-
-fn host_path(given: &Value, path: &str, report: &mut Report) {
-    if text(given, "/path").is_empty() {
-        return;
-    }
-    no_way_back(given, path, report);
-    let ty = at(given, "/type");
-    if ty.as_str().is_some_and(|ty| !PATH_TYPES.contains(&ty)) {
-        report.unsupported(&format!("{path}.type"), ty, PATH_TYPES);
     }
 }
 
@@ -150,58 +139,6 @@ fn gluster(given: &Value, path: &str, report: &mut Report) {
         report.invalid(path, space, detail);
     } else {
         report.dns_label(&path, space);
-    }
-}
-
-fn flocker(given: &Value, path: &str, report: &mut Report) {
-    let (name, uuid) = (text(given, "/datasetName"), text(given, "/datasetUUID"));
-    match (name.is_empty(), uuid.is_empty()) {
-        (true, true) => report.required(path, "one of datasetName and datasetUUID is required"),
-        (false, false) => {
-            let detail = "datasetName and datasetUUID can not be specified simultaneously";
-            report.invalid(path, "resource", detail);
-        }
-        _ => {}
-    }
-    if name.contains('/') {
-        report.invalid(format!("{path}.datasetName"), name, "must not contain '/'");
-    }
-}
-
-fn nfs(given: &Value, path: &str, report: &mut Report) {
-    let given = text(given, "/path");
-    if !given.starts_with('/') {
-        report.invalid(format!("{path}.path"), given, "must be an absolute path");
-    }
-}
-
-fn quobyte(given: &Value, path: &str, report: &mut Report) {
-    let (registry, pairs) = (
-        text(given, "/registry"),
-        "must be a host:port pair or multiple pairs separated by commas",
-    );
-    if registry.is_empty() {
-        report.required(format!("{path}.registry"), pairs);
-    } else if text(given, "/tenant").len() > 64 {
-        let detail = "must be a UUID and may not exceed a length of 64 characters";
-        report.required(format!("{path}.tenant"), detail);
-    } else {
-        for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
-            report.invalid(format!("{path}.registry"), registry, pairs);
-        }
-    }
-    if text(given, "/volume").is_empty() {
-        report.required(format!("{path}.volume"), "");
-    }
-}
-
-fn is_host_and_port(pair: &str) -> bool {
-    match pair.strip_prefix('[').and_then(|rest| rest.rsplit_once("]:")) {
-        Some((host, port)) => !host.contains(['[', ']']) && !port.contains([':', '[', ']']),
-        None => {
-            let parts: Vec<&str> = pair.split(':').collect();
-            parts.len() == 2 && !pair.contains(['[', ']'])
-        }
     }
 }
 
@@ -273,72 +210,10 @@ fn secret(given: &Value, path: &str, report: &mut Report) {
     }
 }
 
-fn fibre(given: &Value, path: &str, report: &mut Report) {
-    let targets = list(given, "/targetWWNs");
-    let wide = list(given, "/wwids");
-    let place = format!("{path}.targetWWNs");
-    match (targets.is_empty(), wide.is_empty()) {
-        (true, true) => {
-            report.required(place, "must specify either targetWWNs or wwids, but not both");
-        }
-        (false, false) => {
-            let detail = "targetWWNs and wwids can not be specified simultaneously";
-            report.invalid(place, targets.to_vec(), detail);
-        }
-        _ => {}
-    }
-    if targets.is_empty() {
-        return;
-    }
-    match given.get("lun") {
-        None => {
-            let detail = "lun is required if targetWWNs is specified";
-            report.required(format!("{path}.lun"), detail);
-        }
-        Some(_) => within_a_byte(given, "lun", LUN, path, report),
-    }
-}
-
-fn flexible(given: &Value, path: &str, report: &mut Report) {
-    for key in at(given, "/options").as_object().into_iter().flat_map(|options| options.keys()) {
-        let domain = key.split_once('/').map_or(key.as_str(), |(domain, _)| domain);
-        let domain = format!(".{}", domain.to_lowercase());
-        if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
-            let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            report.invalid(format!("{path}.options[{key}]"), key.as_str(), detail);
-        }
-    }
-}
-
 fn azure_file(given: &Value, path: &str, report: &mut Report) {
     if given.get("secretNamespace") == Some(&json!("")) {
         report.required(format!("{path}.secretNamespace"), "");
     }
-}
-
-fn azure_disk(given: &Value, path: &str, report: &mut Report) {
-    for (field, allowed) in [
-        ("cachingMode", ["None", "ReadOnly", "ReadWrite"]),
-        ("kind", ["Dedicated", "Managed", "Shared"]),
-    ] {
-        let value = at(given, &format!("/{field}"));
-        if value.as_str().is_some_and(|value| !allowed.contains(&value)) {
-            report.unsupported(&format!("{path}.{field}"), value, &allowed);
-        }
-    }
-    let place = text(given, "/diskURI");
-    let starts = |start: &str| place.starts_with(start);
-    let form = match at(given, "/kind").as_str() {
-        Some("Managed") if !starts("/subscriptions/") => {
-            "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/\
-             {disk-id}"
-        }
-        Some(kind) if kind != "Managed" && !starts("https://") => {
-            "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
-        }
-        _ => return,
-    };
-    report.unsupported(&format!("{path}.diskURI"), &place.into(), &[form]);
 }
 
 fn storage_os(given: &Value, path: &str, report: &mut Report) {
@@ -395,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn initiators_and_registries_have_the_forms_their_protocols_know() {
+    fn initiators_have_the_forms_their_protocol_knows() {
         let zeros = "0".repeat(16);
         assert!(is_initiator("iqn.2001-04.com.example:disk"));
         assert!(is_initiator(&format!("eui.{zeros}")));
@@ -403,7 +278,5 @@ mod tests {
         for bad in ["", "iqn", "iqn.2001-04.com.example", "iqn.2001-4.com.example:d", "eui.0"] {
             assert!(!is_initiator(bad), "{bad}");
         }
-        assert!(is_host_and_port("[::1]:80") && is_host_and_port("h:80"));
-        assert!(!is_host_and_port("h") && !is_host_and_port("::1:80"));
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn required(source: &Value, fields: &[&str], place: &Place<'_>, repor
     }
 }
 
-pub(super) fn host_path(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn host_path(source: &Value, place: &Place<'_>, report: &mut Report) {
     let path = text(source, "/path");
     if path.is_empty() {
         report.required(place.field("path"), "");
@@ -73,7 +73,7 @@ pub(super) fn disk(source: &Value, field: &str, place: &Place<'_>, report: &mut 
     }
 }
 
-pub(super) fn nfs(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn nfs(source: &Value, place: &Place<'_>, report: &mut Report) {
     required(source, &["server", "path"], place, report);
     let path = text(source, "/path");
     if !path.starts_with('/') {
@@ -123,7 +123,7 @@ pub(super) fn long_portal(volume: &str, source: &Value, place: &Place<'_>, repor
     }
 }
 
-pub(super) fn flocker(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn flocker(source: &Value, place: &Place<'_>, report: &mut Report) {
     let (name, uuid) = (text(source, "/datasetName"), text(source, "/datasetUUID"));
     match (name.is_empty(), uuid.is_empty()) {
         (true, true) => report.required(place, "one of datasetName and datasetUUID is required"),
@@ -161,7 +161,7 @@ pub(super) fn cinder(source: &Value, place: &Place<'_>, report: &mut Report) {
     secret(source, place, report);
 }
 
-pub(super) fn quobyte(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn quobyte(source: &Value, place: &Place<'_>, report: &mut Report) {
     let registry = text(source, "/registry");
     if registry.is_empty() {
         report.required(place.field("registry"), PAIRS);
@@ -186,7 +186,7 @@ fn is_host_and_port(text: &str) -> bool {
     }
 }
 
-pub(super) fn fibre_channel(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn fibre_channel(source: &Value, place: &Place<'_>, report: &mut Report) {
     let (targets, ids) = (items(source, "targetWWNs"), items(source, "wwids"));
     if targets.is_empty() && ids.is_empty() {
         let why = "must specify either targetWWNs or wwids, but not both";
@@ -208,7 +208,7 @@ pub(super) fn fibre_channel(source: &Value, place: &Place<'_>, report: &mut Repo
     }
 }
 
-pub(super) fn flex(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn flex(source: &Value, place: &Place<'_>, report: &mut Report) {
     required(source, &["driver"], place, report);
     for (key, _) in entries(source, "/options") {
         let domain = key.split_once('/').map_or(key.as_str(), |(domain, _)| domain);
@@ -220,7 +220,7 @@ pub(super) fn flex(source: &Value, place: &Place<'_>, report: &mut Report) {
     }
 }
 
-pub(super) fn azure(source: &Value, place: &Place<'_>, report: &mut Report) {
+pub(in super::super) fn azure(source: &Value, place: &Place<'_>, report: &mut Report) {
     required(source, &["diskName", "diskURI"], place, report);
     let modes = ["None", "ReadOnly", "ReadWrite"];
     report.known(&place.field("cachingMode"), at(source, "/cachingMode"), &modes);

@@ -6,7 +6,7 @@ mod affinity;
 mod change;
 mod claims;
 mod container;
-mod disks;
+pub(super) mod disks;
 mod environment;
 mod ephemeral;
 mod handlers;
