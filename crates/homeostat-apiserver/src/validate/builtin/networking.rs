@@ -79,7 +79,7 @@ fn dns_name(host: &str, path: &str, report: &mut Report) {
 
 fn http_path(found: &Value, path: &str, report: &mut Report) {
     let (ty, given) = (text(found, "/pathType"), text(found, "/path"));
-    if found.get("pathType").is_none() {
+    if found.get("pathType").is_none_or(Value::is_null) {
         report.required(format!("{path}.pathType"), "pathType must be specified");
         return;
     }
