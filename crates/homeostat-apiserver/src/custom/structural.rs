@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::go_form::FIELDS;
 use super::{flag, list, text};
-use crate::field::{FieldError, Reason};
+use crate::field::FieldError;
+use crate::validate::Report;
 
 /// Why a schema cannot be read as a structural one at all.
 pub(super) fn unreadable(document: &Value) -> Option<&'static str> {
@@ -46,10 +47,10 @@ pub(super) fn unreadable(document: &Value) -> Option<&'static str> {
 
 /// All that keeps a schema from being structural, in order.
 pub(super) fn check(document: &Value, path: &str) -> Vec<FieldError> {
-    let mut walk = Walk { errors: Vec::new() };
+    let mut walk = Walk::default();
     walk.node(document, path, Level::Root);
     walk.described(document, Some(document), path, path);
-    let mut errors = walk.errors;
+    let mut errors = walk.report.errors;
     errors.sort_by_cached_key(ToString::to_string);
     errors
 }
@@ -61,29 +62,18 @@ enum Level {
     Field,
 }
 
+#[derive(Default)]
 struct Walk {
-    errors: Vec<FieldError>,
+    report: Report,
 }
 
 impl Walk {
-    fn invalid(&mut self, path: String, value: impl Into<Value>, detail: &str) {
-        self.errors.push(FieldError::new(path, Reason::Invalid, value.into(), detail));
-    }
-
-    fn required(&mut self, path: String, detail: &str) {
-        self.errors.push(FieldError::required(path, detail));
-    }
-
-    fn forbidden(&mut self, path: String, detail: &str) {
-        self.errors.push(FieldError::forbidden(path, detail));
-    }
-
     /// A schema that describes values.
     fn node(&mut self, document: &Value, path: &str, level: Level) {
         let ty = text(document, "/type");
         let items = below(document, "items");
         if ty == "array" && items.is_none() {
-            self.required(format!("{path}.items"), "must be specified");
+            self.report.required(format!("{path}.items"), "must be specified");
         }
         if let Some(items) = items {
             self.node(items, &format!("{path}.items"), Level::Item);
@@ -93,7 +83,7 @@ impl Walk {
         }
         if document.get("additionalProperties").is_some() {
             if level == Level::Root {
-                self.forbidden(
+                self.report.forbidden(
                     format!("{path}.additionalProperties"),
                     "must not be used at the root",
                 );
@@ -106,7 +96,7 @@ impl Walk {
         for other in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
             if either && flag(document, other) {
                 let detail = "must be false if x-kubernetes-int-or-string is true";
-                self.invalid(format!("{path}.{other}"), true, detail);
+                self.report.invalid(format!("{path}.{other}"), true, detail);
             }
         }
         let skip_any = is_int_or_string(document);
@@ -125,9 +115,9 @@ impl Walk {
         if embedded && ty != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
             if ty.is_empty() {
-                self.required(place.clone(), detail);
+                self.report.required(place.clone(), detail);
             } else {
-                self.invalid(place.clone(), ty, detail);
+                self.report.invalid(place.clone(), ty, detail);
             }
         } else if ty.is_empty() && !untyped {
             let detail = match level {
@@ -135,20 +125,20 @@ impl Walk {
                 Level::Item => "must not be empty for specified array items",
                 Level::Field => "must not be empty for specified object fields",
             };
-            self.required(place.clone(), detail);
+            self.report.required(place.clone(), detail);
         }
         if embedded && document.get("additionalProperties").is_some() {
             let detail = "must not be used if x-kubernetes-embedded-resource is set";
-            self.forbidden(format!("{path}.additionalProperties"), detail);
+            self.report.forbidden(format!("{path}.additionalProperties"), detail);
         }
         if level == Level::Root && !ty.is_empty() && ty != "object" {
-            self.invalid(place, ty, "must be object at the root");
+            self.report.invalid(place, ty, "must be object at the root");
         }
         let keeps = flag(document, "x-kubernetes-preserve-unknown-fields");
         if embedded && !keeps && fields(document).next().is_none() {
             let detail = "must not be empty if x-kubernetes-embedded-resource is true without \
                           x-kubernetes-preserve-unknown-fields";
-            self.required(format!("{path}.properties"), detail);
+            self.report.required(format!("{path}.properties"), detail);
         }
     }
 
@@ -161,7 +151,7 @@ impl Walk {
             let Some(ty) = field(name).map(|field| text(field, "/type")) else { continue };
             if is_object && ty != wanted {
                 let path = format!("{path}.properties[{name}].type");
-                self.invalid(path, ty, &format!("must be {wanted}"));
+                self.report.invalid(path, ty, format!("must be {wanted}"));
             }
         }
         let Some(metadata) = field("metadata").filter(|_| level == Level::Root) else { return };
@@ -179,7 +169,7 @@ impl Walk {
         if says_more {
             let detail = "must not specify anything other than name and generateName, but metadata \
                           is implicitly specified";
-            self.forbidden(format!("{path}.properties[metadata]"), detail);
+            self.report.forbidden(format!("{path}.properties[metadata]"), detail);
         }
     }
 
@@ -200,7 +190,7 @@ impl Walk {
         let pattern = text(document, "/pattern");
         if let Err(error) = regex::Regex::new(pattern) {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
-            self.invalid(format!("{path}.pattern"), pattern, &detail);
+            self.report.invalid(format!("{path}.pattern"), pattern, &detail);
         }
     }
 
@@ -221,19 +211,19 @@ impl Walk {
             };
             if is_there || (*name == "default" && document.get(*name).is_some()) {
                 let detail = format!("must be {wanted} to be structural");
-                self.forbidden(format!("{path}.{name}"), &detail);
+                self.report.forbidden(format!("{path}.{name}"), &detail);
             }
         }
         if fields(document).any(|(name, _)| name == "metadata") {
             let detail = "must not be specified in a nested context";
-            self.forbidden(format!("{path}.properties[metadata]"), detail);
+            self.report.forbidden(format!("{path}.properties[metadata]"), detail);
         }
     }
 
     /// Whatever junctors speak of must be described outside of them.
     fn described(&mut self, junctor: &Value, schema: Option<&Value>, place: &str, path: &str) {
         let Some(schema) = schema else {
-            self.required(place.to_owned(), &format!("because it is defined in {path}"));
+            self.report.required(place.to_owned(), &format!("because it is defined in {path}"));
             return;
         };
         if let Some(not) = junctor.get("not") {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::structural::{below, fields};
 use super::{flag, go_form, list, rules, text};
 use crate::field::{FieldError, Reason};
+use crate::validate::Report;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const LIST_TYPES: &[&str] = &["atomic", "set", "map"];
@@ -15,9 +16,9 @@ const MAP_TYPES: &[&str] = &["atomic", "granular"];
 
 /// All that is wrong with the nodes of a schema.
 pub(super) fn check(document: &Value, path: &str) -> Vec<FieldError> {
-    let mut walk = Walk { errors: Vec::new() };
+    let mut walk = Walk::default();
     walk.node(document, path, &Place { is_root: true, ..Place::default() });
-    walk.errors
+    walk.report.errors
 }
 
 #[derive(Clone, Default)]
@@ -29,31 +30,12 @@ struct Place {
     no_default: Option<String>,
 }
 
+#[derive(Default)]
 struct Walk {
-    errors: Vec<FieldError>,
+    report: Report,
 }
 
 impl Walk {
-    fn invalid(&mut self, path: String, value: impl Into<Value>, detail: &str) {
-        self.errors.push(FieldError::new(path, Reason::Invalid, value.into(), detail));
-    }
-
-    fn required(&mut self, path: String, detail: &str) {
-        self.errors.push(FieldError::required(path, detail));
-    }
-
-    fn forbidden(&mut self, path: String, detail: &str) {
-        self.errors.push(FieldError::forbidden(path, detail));
-    }
-
-    fn one_of(&mut self, path: String, value: &str, known: &[&str]) {
-        if !known.contains(&value) {
-            let known: Vec<String> = known.iter().map(|known| format!("{known:?}")).collect();
-            let detail = format!("supported values: {}", known.join(", "));
-            self.errors.push(FieldError::new(path, Reason::NotSupported, value.into(), detail));
-        }
-    }
-
     fn node(&mut self, document: &Value, path: &str, place: &Place) {
         self.keywords(document, path, place);
         self.below(document, path, &Place { is_root: false, ..place.clone() }, place.is_root);
@@ -61,17 +43,17 @@ impl Walk {
         self.list_type(document, path);
         for (index, rule) in list(document, "/x-kubernetes-validations").enumerate() {
             let path = format!("{path}.x-kubernetes-validations[{index}]");
-            rules::wording(document, rule, &path, &mut self.errors);
+            rules::wording(document, rule, &path, &mut self.report.errors);
         }
     }
 
     fn keywords(&mut self, document: &Value, path: &str, place: &Place) {
         let ty = text(document, "/type");
         if !ty.is_empty() {
-            self.one_of(format!("{path}.type"), ty, TYPES);
+            self.report.known(&format!("{path}.type"), &ty.into(), TYPES);
         }
         if let Some(why) = place.no_default.as_ref().filter(|_| document.get("default").is_some()) {
-            self.forbidden(format!("{path}.default"), &format!("must not be set {why}"));
+            self.report.forbidden(format!("{path}.default"), &format!("must not be set {why}"));
         }
         let is_filled = |name: &str| match document.get(name) {
             Some(Value::Object(map)) => !map.is_empty(),
@@ -86,31 +68,31 @@ impl Walk {
             ("$ref", document.get("$ref").is_some()),
         ];
         for (name, _) in refused.into_iter().filter(|(_, is_there)| *is_there) {
-            self.forbidden(format!("{path}.{name}"), &format!("{name} is not supported"));
+            self.report.forbidden(format!("{path}.{name}"), &format!("{name} is not supported"));
         }
         if ty == "null" {
             let detail = "type cannot be set to null, use nullable as an alternative";
-            self.forbidden(format!("{path}.type"), detail);
+            self.report.forbidden(format!("{path}.type"), detail);
         }
         if list(document, "/items").next().is_some() {
             let detail = "items must be a schema object and not an array";
-            self.forbidden(format!("{path}.items"), detail);
+            self.report.forbidden(format!("{path}.items"), detail);
         }
         if place.in_metadata && flag(document, "x-kubernetes-embedded-resource") {
             let detail = "must not be used inside of resource meta";
-            self.forbidden(format!("{path}.x-kubernetes-embedded-resource"), detail);
+            self.report.forbidden(format!("{path}.x-kubernetes-embedded-resource"), detail);
         }
         if flag(document, "uniqueItems") {
             let detail =
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.forbidden(format!("{path}.uniqueItems"), detail);
+            self.report.forbidden(format!("{path}.uniqueItems"), detail);
         }
         let additional = document.get("additionalProperties");
         if fields(document).next().is_some()
             && additional.is_some_and(|additional| additional != &Value::Bool(true))
         {
             let detail = "additionalProperties and properties are mutual exclusive";
-            self.forbidden(format!("{path}.additionalProperties"), detail);
+            self.report.forbidden(format!("{path}.additionalProperties"), detail);
         }
     }
 
@@ -167,8 +149,8 @@ impl Walk {
         let detail = format!("must be {wanted} if {keyword} is specified");
         match ty {
             ty if ty == wanted => return true,
-            "" => self.required(format!("{path}.type"), &detail),
-            ty => self.invalid(format!("{path}.type"), ty, &detail),
+            "" => self.report.required(format!("{path}.type"), &detail),
+            ty => self.report.invalid(format!("{path}.type"), ty, &detail),
         }
         false
     }
@@ -176,12 +158,12 @@ impl Walk {
     fn map_type(&mut self, document: &Value, path: &str) {
         if document.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             let path = format!("{path}.x-kubernetes-preserve-unknown-fields");
-            self.invalid(path, false, "must be true or undefined");
+            self.report.invalid(path, false, "must be true or undefined");
         }
         let keyword = "x-kubernetes-map-type";
         if let Some(ty) = document.get(keyword).and_then(Value::as_str) {
             self.wants_type(document, path, "object", keyword);
-            self.one_of(format!("{path}.{keyword}"), ty, MAP_TYPES);
+            self.report.known(&format!("{path}.{keyword}"), &ty.into(), MAP_TYPES);
         }
     }
 
@@ -194,14 +176,14 @@ impl Walk {
             if self.wants_type(document, path, "array", keyword) && ty == "set" {
                 self.set_items(items, path);
             }
-            self.one_of(format!("{path}.{keyword}"), ty, LIST_TYPES);
+            self.report.known(&format!("{path}.{keyword}"), &ty.into(), LIST_TYPES);
         }
         if has_keys && list_type != Some("map") {
             let path = format!("{path}.{keyword}");
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             match list_type {
-                None => self.required(path, detail),
-                Some(ty) => self.invalid(path, ty, detail),
+                None => self.report.required(path, detail),
+                Some(ty) => self.report.invalid(path, ty, detail),
             }
         }
         if list_type == Some("map") {
@@ -210,7 +192,7 @@ impl Walk {
         if let (Some(ty @ ("set" | "map")), Some(items)) = (list_type, items) {
             if flag(items, "nullable") {
                 let detail = format!("cannot be nullable when x-kubernetes-list-type is {ty}");
-                self.forbidden(format!("{path}.items.nullable"), &detail);
+                self.report.forbidden(format!("{path}.items.nullable"), &detail);
             }
             if ty == "map" {
                 self.map_keys(document, items, path);
@@ -232,18 +214,22 @@ impl Walk {
             _ => return,
         };
         let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-        self.invalid(format!("{path}.items.{name}"), list_type.unwrap_or(Value::Null), detail);
+        self.report.invalid(
+            format!("{path}.items.{name}"),
+            list_type.unwrap_or(Value::Null),
+            detail,
+        );
     }
 
     fn map_list(&mut self, document: &Value, path: &str, has_keys: bool) {
         let keys_path = format!("{path}.x-kubernetes-list-map-keys");
         if !has_keys {
             let detail = "must not be empty if x-kubernetes-list-type is map";
-            self.required(keys_path.clone(), detail);
+            self.report.required(keys_path.clone(), detail);
         }
         let place = format!("{path}.items");
         let Some(items) = document.get("items") else {
-            self.required(place, "must have a schema if x-kubernetes-list-type is map");
+            self.report.required(place, "must have a schema if x-kubernetes-list-type is map");
             return;
         };
         if !items.is_object() {
@@ -251,13 +237,13 @@ impl Walk {
             let words = "must only have a single schema if x-kubernetes-list-type is map";
             let detail = format!("{shown}: {words}");
             let reason = Reason::Invalid;
-            self.errors.push(FieldError { path: place, reason, value: None, detail });
+            self.report.errors.push(FieldError { path: place, reason, value: None, detail });
             return;
         }
         let ty = text(items, "/type");
         if ty != "object" {
             let detail = "must be object if parent array's x-kubernetes-list-type is map";
-            self.invalid(format!("{place}.type"), ty, detail);
+            self.report.invalid(format!("{place}.type"), ty, detail);
             return;
         }
         let all = document.get("x-kubernetes-list-map-keys").cloned().unwrap_or(Value::Null);
@@ -268,17 +254,17 @@ impl Walk {
                 Some(field) if matches!(text(field, "/type"), "array" | "object") => {
                     let detail = "must be a scalar type if parent array's x-kubernetes-list-type \
                                   is map";
-                    self.invalid(format!("{place}.properties[{key}].type"), ty, detail);
+                    self.report.invalid(format!("{place}.properties[{key}].type"), ty, detail);
                 }
                 Some(_) => {}
                 None => {
                     let detail = "entries must all be names of item properties";
-                    self.invalid(keys_path.clone(), all.clone(), detail);
+                    self.report.invalid(keys_path.clone(), all.clone(), detail);
                 }
             }
             if keys[..index].contains(key) {
                 let detail = "must not contain duplicate entries";
-                self.invalid(keys_path.clone(), all.clone(), detail);
+                self.report.invalid(keys_path.clone(), all.clone(), detail);
             }
         }
     }
@@ -292,7 +278,7 @@ impl Walk {
             let place = format!("{path}.items.properties[{key}]");
             let is_required = list(items, "/required").any(|required| required == key);
             if !is_required && field.get("default").is_none() {
-                self.required(
+                self.report.required(
                     format!("{place}.default"),
                     "this property is in x-kubernetes-list-map-keys, so it must have a default or \
                      be a required property",
@@ -301,7 +287,7 @@ impl Walk {
             if flag(field, "nullable") {
                 let detail =
                     "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                self.forbidden(format!("{place}.nullable"), detail);
+                self.report.forbidden(format!("{place}.nullable"), detail);
             }
         }
     }

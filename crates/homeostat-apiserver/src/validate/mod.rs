@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 
-pub(crate) use builtin::device_of;
+pub(crate) use builtin::{Report, device_of};
 pub use builtin::{builtin, change};
 pub use metadata::object_meta;
 pub(crate) use rules::short_rules;

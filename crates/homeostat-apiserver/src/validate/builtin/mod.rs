@@ -48,7 +48,7 @@ use serde_json::Value;
 use crate::field::FieldError;
 use crate::kinds::Kind;
 pub(crate) use claim_status::device as device_of;
-use report::Report;
+pub(crate) use report::Report;
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 

@@ -9,8 +9,8 @@ use crate::field::{FieldError, Reason};
 
 /// Collects what is refused.
 #[derive(Debug, Default)]
-pub(super) struct Report {
-    pub(super) errors: Vec<FieldError>,
+pub(crate) struct Report {
+    pub(crate) errors: Vec<FieldError>,
 }
 
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -43,7 +43,7 @@ pub(super) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
 }
 
 impl Report {
-    pub(super) fn invalid(
+    pub(crate) fn invalid(
         &mut self,
         path: impl Into<String>,
         value: impl Into<Value>,
@@ -52,11 +52,11 @@ impl Report {
         self.errors.push(invalid(path, value, detail));
     }
 
-    pub(super) fn required(&mut self, path: impl Into<String>, detail: &str) {
+    pub(crate) fn required(&mut self, path: impl Into<String>, detail: &str) {
         self.errors.push(FieldError::required(path, detail));
     }
 
-    pub(super) fn forbidden(&mut self, path: impl Into<String>, detail: &str) {
+    pub(crate) fn forbidden(&mut self, path: impl Into<String>, detail: &str) {
         self.errors.push(FieldError::forbidden(path, detail));
     }
 
@@ -88,7 +88,7 @@ impl Report {
     }
 
     /// The text, where there is one, is one of these.
-    pub(super) fn known(
+    pub(crate) fn known(
         &mut self,
         path: &(impl fmt::Display + ?Sized),
         value: &Value,
