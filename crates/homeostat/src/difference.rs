@@ -12,6 +12,8 @@ use crate::kind::Kind;
 const MOST_FIELDS: usize = 32;
 /// A value is told up to this many characters.
 const MOST_CHARACTERS: usize = 80;
+/// Where notes about an object are.
+const ANNOTATIONS: &str = "metadata.annotations";
 /// Metadata that the server moves with every write.
 const SERVERS: [&str; 4] = ["resourceVersion", "managedFields", "generation", "uid"];
 
@@ -95,8 +97,10 @@ impl Walk {
 
     fn show(&self, value: Option<&Value>) -> String {
         let Some(value) = value else { return String::new() };
-        // The labels of a Secret are no secret.
-        if self.secret && !self.path.starts_with("metadata.") {
+        // The labels of a Secret are no secret; its annotations may hold all of it, as kubectl's
+        // last applied configuration does.
+        let open = self.path.starts_with("metadata.") && !self.path.starts_with(ANNOTATIONS);
+        if self.secret && !open {
             return "(hidden)".to_owned();
         }
         let text = value.to_string();
@@ -162,6 +166,18 @@ mod tests {
             (json!({ "data": { "k": "YQ==" } }), json!({ "data": { "k": "Yg==" } }));
         assert_eq!(told("Secret", &before, &after), ["data.k: (hidden) → (hidden)"]);
         assert_eq!(told("Secret", &json!({}), &after), ["data: (none) → (hidden)"]);
+        let applied = |text: &str| {
+            let note = json!({ "kubectl.kubernetes.io/last-applied-configuration": text });
+            json!({ "metadata": { "labels": { "v": text }, "annotations": note } })
+        };
+        assert_eq!(
+            told("Secret", &applied("YQ=="), &applied("Yg==")),
+            [
+                "metadata.labels.v: \"YQ==\" → \"Yg==\"",
+                "metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']: \
+                 (hidden) → (hidden)",
+            ]
+        );
     }
 
     #[test]

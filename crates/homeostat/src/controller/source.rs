@@ -39,6 +39,9 @@ pub(super) fn primary(
         }
         let trigger = match (&delta.old, &delta.new) {
             (Some(old), Some(new)) => {
+                if is_a_new_wish(old, new) {
+                    queue.mended(&key);
+                }
                 let (from, to) = (&old.header.resource_version, &new.header.resource_version);
                 memories.filter_own_step(&key, from, to, trigger)
             }
@@ -51,6 +54,14 @@ pub(super) fn primary(
             None => {}
         }
     }
+}
+
+/// Whether somebody wants something else of the object: whatever it failed for may be put right.
+fn is_a_new_wish(old: &Entry, new: &Entry) -> bool {
+    let (old, new) = (&old.header, &new.header);
+    old.uid != new.uid
+        || old.generation != new.generation
+        || old.deletion_timestamp != new.deletion_timestamp
 }
 
 /// The keys that a change of another kind wakes.

@@ -46,6 +46,15 @@ struct Bucket {
     refilled: Timestamp,
 }
 
+/// A series that was seen more often than was written.
+#[derive(Debug, PartialEq)]
+pub(super) struct Held {
+    pub(super) note: Note,
+    pub(super) name: String,
+    pub(super) count: i32,
+    pub(super) last: Timestamp,
+}
+
 /// What to do with a note.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -53,8 +62,10 @@ pub(super) enum Action {
     Create { name: String },
     /// It happened before: the event of that name has been seen `count` times.
     Repeat { name: String, count: i32 },
-    /// Nothing is written now: the object has been too chatty.
+    /// Nothing is written now: the object has been too chatty. It is counted, and told later.
     Hold,
+    /// The object has been too chatty to begin something new.
+    Drop,
 }
 
 /// What has been written lately.
@@ -62,6 +73,8 @@ pub(super) enum Action {
 pub(super) struct Correlator {
     series: BTreeMap<Identity, Series>,
     buckets: BTreeMap<Subject, Bucket>,
+    /// When the first of the counts that were held back may be told.
+    tell_at: Option<Timestamp>,
 }
 
 impl Correlator {
@@ -74,7 +87,7 @@ impl Correlator {
             regarding.name.clone(),
             regarding.uid.clone(),
         );
-        let allowed = self.take_token(&object, now);
+        let (allowed, next) = self.take_token(&object, now);
         let identity = Identity {
             controller: note.controller.clone(),
             object,
@@ -87,13 +100,14 @@ impl Correlator {
             series.count = series.count.saturating_add(1);
             series.last = now;
             if !allowed {
+                self.tell_at = Some(self.tell_at.map_or(next, |tell_at| tell_at.min(next)));
                 return Action::Hold;
             }
             series.sent = series.count;
             return Action::Repeat { name: series.name.clone(), count: series.count };
         }
         if !allowed {
-            return Action::Hold;
+            return Action::Drop;
         }
         let series =
             Series { note: note.clone(), name: name.clone(), count: 1, last: now, sent: 1 };
@@ -102,30 +116,79 @@ impl Correlator {
         Action::Create { name }
     }
 
-    /// The series that were seen more often than was written: name, count and last time of each.
-    pub(super) fn unsent(&mut self) -> Vec<(Note, String, i32, Timestamp)> {
-        let behind = self.series.values_mut().filter(|series| series.sent < series.count);
-        behind
-            .map(|series| {
-                series.sent = series.count;
-                (series.note.clone(), series.name.clone(), series.count, series.last)
-            })
-            .collect()
+    /// When [`Self::due`] has something to tell; `None` while nothing is held back.
+    pub(super) fn tell_at(&self) -> Option<Timestamp> {
+        self.tell_at
     }
 
-    fn take_token(&mut self, object: &Subject, now: Timestamp) -> bool {
-        let full = || Bucket { tokens: BURST, refilled: now };
-        let bucket = self.buckets.entry(object.clone()).or_insert_with(full);
-        let earned = age(bucket.refilled, now).as_secs() / REFILL.as_secs();
-        if earned > 0 {
-            let tokens = u64::from(bucket.tokens) + earned;
-            bucket.tokens = u32::try_from(tokens).unwrap_or(BURST).min(BURST);
-            bucket.refilled = now;
+    /// The counts that were held back and may be told now.
+    pub(super) fn due(&mut self, now: Timestamp) -> Vec<Held> {
+        self.tell_at = None;
+        let mut due = Vec::new();
+        for (identity, series) in self.series.iter_mut().filter(|(_, series)| series.is_behind()) {
+            let bucket = self.buckets.entry(identity.object.clone());
+            let bucket = bucket.or_insert_with(|| Bucket::full(now));
+            if bucket.take(now) {
+                due.push(series.tell());
+            } else {
+                let next = bucket.next();
+                self.tell_at = Some(self.tell_at.map_or(next, |tell_at| tell_at.min(next)));
+            }
         }
-        let allowed = bucket.tokens > 0;
-        bucket.tokens = bucket.tokens.saturating_sub(1);
+        due
+    }
+
+    /// All counts that were held back.
+    pub(super) fn unsent(&mut self) -> Vec<Held> {
+        let behind = self.series.values_mut().filter(|series| series.is_behind());
+        behind.map(Series::tell).collect()
+    }
+
+    /// Whether the object may cause a write, and if not, when it next may.
+    fn take_token(&mut self, object: &Subject, now: Timestamp) -> (bool, Timestamp) {
+        let bucket = self.buckets.entry(object.clone()).or_insert_with(|| Bucket::full(now));
+        let taken = (bucket.take(now), bucket.next());
         forget_oldest(&mut self.buckets, |bucket| bucket.refilled);
+        taken
+    }
+}
+
+impl Series {
+    fn is_behind(&self) -> bool {
+        self.sent < self.count
+    }
+
+    fn tell(&mut self) -> Held {
+        self.sent = self.count;
+        Held {
+            note: self.note.clone(),
+            name: self.name.clone(),
+            count: self.count,
+            last: self.last,
+        }
+    }
+}
+
+impl Bucket {
+    fn full(now: Timestamp) -> Self {
+        Self { tokens: BURST, refilled: now }
+    }
+
+    fn take(&mut self, now: Timestamp) -> bool {
+        let earned = age(self.refilled, now).as_secs() / REFILL.as_secs();
+        if earned > 0 {
+            let tokens = u64::from(self.tokens) + earned;
+            self.tokens = u32::try_from(tokens).unwrap_or(BURST).min(BURST);
+            self.refilled = now;
+        }
+        let allowed = self.tokens > 0;
+        self.tokens = self.tokens.saturating_sub(1);
         allowed
+    }
+
+    /// When there is one more.
+    fn next(&self) -> Timestamp {
+        self.refilled.saturating_add(REFILL).unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -177,9 +240,24 @@ mod tests {
             assert_ne!(correlator.observe(&note("hi"), "a".into(), at(0)), Action::Hold);
         }
         assert_eq!(correlator.observe(&note("hi"), "b".into(), at(1)), Action::Hold);
-        assert_eq!(correlator.observe(&note("new"), "c".into(), at(1)), Action::Hold);
-        assert_eq!(correlator.unsent(), [(note("hi"), "a".to_owned(), 26, at(1))]);
+        assert_eq!(correlator.observe(&note("new"), "c".into(), at(1)), Action::Drop);
+        let held = || [Held { note: note("hi"), name: "a".to_owned(), count: 26, last: at(1) }];
+        assert_eq!(correlator.unsent(), held());
         assert_eq!(correlator.unsent(), []);
-        assert_ne!(correlator.observe(&note("new"), "d".into(), at(301)), Action::Hold);
+        assert_ne!(correlator.observe(&note("new"), "d".into(), at(301)), Action::Drop);
+    }
+
+    #[test]
+    fn what_was_held_back_is_told_as_soon_as_it_may_be() {
+        let mut correlator = Correlator::default();
+        for _ in 0..26 {
+            correlator.observe(&note("hi"), "a".into(), at(0));
+        }
+        assert_eq!(correlator.tell_at(), Some(at(300)));
+        assert_eq!(correlator.due(at(299)), []);
+        assert_eq!(correlator.tell_at(), Some(at(300)), "not yet");
+        let held = Held { note: note("hi"), name: "a".to_owned(), count: 26, last: at(0) };
+        assert_eq!(correlator.due(at(300)), [held]);
+        assert_eq!((correlator.tell_at(), correlator.due(at(900))), (None, Vec::new()));
     }
 }

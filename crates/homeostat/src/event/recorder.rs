@@ -12,7 +12,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::correlator::{Action, Correlator};
+use super::correlator::{Action, Correlator, Held};
 use super::{EventType, Note};
 use crate::Env;
 
@@ -28,8 +28,9 @@ const WORD_LIMIT: usize = 128;
 
 /// Records events; cheap to clone and never waits.
 ///
-/// An event is lost, and counted in [`Recorder::dropped`], when a thousand others wait already or
-/// when the API refuses it.
+/// An event is lost, and counted in [`Recorder::dropped`], when a thousand others wait already, when
+/// the API refuses it, or when its object has caused 25 others within a short time (one more each five
+/// minutes). Repeats of an event are never lost: they are counted, and told when there is room.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     notes: mpsc::Sender<Note>,
@@ -94,10 +95,16 @@ impl Writer {
     pub(crate) async fn run(mut self, stop: impl Future<Output = ()> + Send) {
         tokio::pin!(stop);
         loop {
+            let held = self.until_held_back();
             let note = tokio::select! {
                 biased;
                 note = self.notes.recv() => note,
                 () = &mut stop => break,
+                () = held => {
+                    let due = self.correlator.due(self.env.now());
+                    self.tell(due).await;
+                    continue;
+                }
             };
             match note {
                 Some(note) => self.write(note).await,
@@ -108,7 +115,26 @@ impl Writer {
         while let Some(note) = self.notes.recv().await {
             self.write(note).await;
         }
-        for (note, name, count, last) in self.correlator.unsent() {
+        let unsent = self.correlator.unsent();
+        self.tell(unsent).await;
+    }
+
+    /// Waits until something that was held back may be told; for ever if there is nothing.
+    fn until_held_back(&self) -> impl Future<Output = ()> + use<> {
+        let (env, tell_at) = (self.env.clone(), self.correlator.tell_at());
+        async move {
+            match tell_at {
+                Some(at) => {
+                    let wait = at.duration_since(env.now());
+                    env.sleep(Duration::try_from(wait).unwrap_or_default()).await;
+                }
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    async fn tell(&self, held: Vec<Held>) {
+        for Held { note, name, count, last } in held {
             self.put(&note, &name, count, last).await;
         }
     }
@@ -120,6 +146,7 @@ impl Writer {
         let name = format!("{stem}.{:x}{:04x}", now.as_microsecond(), self.sequence & 0xffff);
         match self.correlator.observe(&note, name, now) {
             Action::Hold => {}
+            Action::Drop => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
             Action::Create { name } => self.put(&note, &name, 1, now).await,
             Action::Repeat { name, count } => self.put(&note, &name, count, now).await,
         }

@@ -2,8 +2,8 @@
 //!
 //! Starting: probes, definitions, webhooks, lease, event writer, sources, then workers as soon as
 //! their caches are in sync, and runnables. Stopping: intake, running reconciles and runnables
-//! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or forbidden holds back
-//! only the controllers that need it.
+//! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or
+//! forbidden holds back only the controllers that need it.
 
 mod health;
 mod leadership;
@@ -37,6 +37,9 @@ use health::Probe;
 pub use health::{Check, Health};
 pub use runnable::{Runnable, Work};
 pub use running::Running;
+
+/// How long a stop waits for running reconciles by default.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// Several controllers over one client and one set of caches.
 ///
@@ -128,7 +131,7 @@ impl Manager {
             lease: None,
             metrics: Metrics::default(),
             address: None,
-            grace: Duration::from_secs(30),
+            grace: GRACE,
         }
     }
 
@@ -223,7 +226,9 @@ impl Manager {
         self
     }
 
-    /// How long a stop waits for running reconciles; 30 s by default.
+    /// How long a stop waits for running reconciles; 20 s by default. Up to 8 s more may pass until the
+    /// events are written and the lease is given back: all of it within the 30 s
+    /// (`terminationGracePeriodSeconds`) that a Pod is given by default.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;

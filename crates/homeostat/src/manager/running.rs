@@ -28,9 +28,9 @@ const ESTABLISH: Duration = Duration::from_secs(60);
 /// How long a request of a runnable may take that runs only while this process leads.
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long a stop waits for the lease to be given back.
-const RELEASE: Duration = Duration::from_secs(5);
+const RELEASE: Duration = Duration::from_secs(4);
 /// How long a stop waits for events to be written.
-const FLUSH: Duration = Duration::from_secs(5);
+const FLUSH: Duration = Duration::from_secs(4);
 
 /// A started manager; dropping it stops everything at once, [`Running::stop`] does so in order.
 #[derive(Debug)]

@@ -92,7 +92,8 @@ impl<T: Hash + Eq + Clone> Machine<T> {
 
     /// Makes a key ready now, or as soon as it is quiet if the rules say so. A waiting key's timer
     /// is consumed, except that of a failing key whose backoff was cut short five times already:
-    /// that one is served to its end, and the trigger is told then. A running key runs once more
+    /// that one is served to its end, unless the key was [mended](Self::mended), and the trigger is
+    /// told then. A running key runs once more
     /// after `done`; a ready key keeps its place unless its priority rises. Ignored after
     /// [`Self::close`].
     #[inline(always)] // or key and trigger are moved once more
@@ -262,6 +263,18 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         }
     }
 
+    /// Somebody has put the key right, or so it seems: the next event ends its backoff, however many
+    /// have done so before. Its failure count stays.
+    pub fn mended(&mut self, key: &T) {
+        if let Some(id) = self.slots.find(key) {
+            let slot = &mut self.slots[id];
+            let was_well = slot.is_well();
+            slot.early = 0;
+            self.failing -= usize::from(!was_well && slot.is_well());
+            self.drop_if_blank(id);
+        }
+    }
+
     /// While paused, keys are taken in and none is handed out.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;
@@ -293,6 +306,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             slot.quiet = None;
             if let State::Running { dirty, .. } = &mut slot.state {
                 *dirty = Dirty::No;
+                slot.triggers = Triggers::default();
             }
         }
     }
@@ -309,10 +323,10 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         self.closed && (self.paused || self.ready() == 0)
     }
 
-    /// Whether the queue is closed and every key that was handed out has come back.
+    /// Whether the queue is over and every key that was handed out has come back.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.closed && self.ready() == 0 && self.running == 0
+        self.is_over() && self.running == 0
     }
 
     /// Whether a worker would be given a key whatever the time is.

@@ -193,6 +193,14 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         }
     }
 
+    /// The next event ends the backoff of the key, however many have done so before; see
+    /// [`Machine::mended`].
+    pub fn mended(&self, key: &T) {
+        if self.shared.failing.load(Ordering::Relaxed) > 0 {
+            self.change(|machine, _| machine.mended(key));
+        }
+    }
+
     /// How many backoffs in a row a key has served; 0 for an unknown one.
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {
@@ -233,6 +241,7 @@ impl<T: Hash + Eq + Clone> Queue<T> {
     /// Takes keys in and hands none out, until [`Self::resume`].
     pub fn pause(&self) {
         self.change(|machine, _| machine.pause(true));
+        self.shared.drained.notify_waiters();
     }
 
     /// Hands keys out again.
@@ -254,7 +263,8 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         });
     }
 
-    /// Waits until the queue is shut down and the last worker has called [`Self::done`].
+    /// Waits until the queue is shut down, hands nothing out any more, and the last worker has called
+    /// [`Self::done`].
     pub async fn drained(&self) {
         loop {
             let mut notified = std::pin::pin!(self.shared.drained.notified());

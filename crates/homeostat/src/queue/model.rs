@@ -17,9 +17,11 @@ enum Call {
     Take,
     Done { key: u8 },
     Forget { key: u8 },
+    Mended { key: u8 },
     Pass { time: u8 },
     Pause(bool),
     Close,
+    Clear,
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -31,10 +33,12 @@ fn call() -> impl Strategy<Value = Call> {
         3 => (key.clone(), 0_u8..6).prop_map(|(key, delay)| Call::AddFailed { key, delay }),
         6 => Just(Call::Take),
         5 => key.clone().prop_map(|key| Call::Done { key }),
-        1 => key.prop_map(|key| Call::Forget { key }),
+        1 => key.clone().prop_map(|key| Call::Forget { key }),
+        1 => key.prop_map(|key| Call::Mended { key }),
         3 => (0_u8..4).prop_map(|time| Call::Pass { time }),
         1 => any::<bool>().prop_map(Call::Pause),
         1 => Just(Call::Close),
+        1 => Just(Call::Clear),
     ]
 }
 
@@ -348,6 +352,40 @@ impl Model {
     }
 }
 
+impl Model {
+    fn clear(&mut self) {
+        self.turns = Default::default();
+        for key in &mut self.keys {
+            if key.ready.take().is_some() {
+                *key = Key::default();
+            }
+            if key.running {
+                (key.again, key.later) = (None, None);
+                key.triggers.clear();
+            }
+        }
+    }
+
+    fn count(&self, is: impl Fn(&Key) -> bool) -> usize {
+        self.keys.iter().filter(|key| is(key)).count()
+    }
+
+    fn is_over(&self) -> bool {
+        self.closed && (self.paused || self.count(|key| key.ready.is_some()) == 0)
+    }
+
+    /// When a call that gave nothing may give something.
+    fn next_due(&self) -> Option<u64> {
+        let waiting = self.keys.iter().filter(|key| !key.running);
+        let timer = waiting.filter_map(|key| Some(key.timer.as_ref()?.due)).min();
+        let held = !self.paused && self.count(|key| key.ready.is_some()) > 0;
+        let (saved, at) = self.saved;
+        let turn =
+            self.told.rate.filter(|_| held).map(|(every, _)| at + every.saturating_sub(saved));
+        timer.into_iter().chain(turn).min()
+    }
+}
+
 fn note(triggers: &mut Vec<Trigger>, trigger: Trigger) {
     if !triggers.contains(&trigger) {
         triggers.push(trigger);
@@ -402,6 +440,10 @@ proptest! {
                     model.keys[usize::from(key)].failures = 0;
                     model.keys[usize::from(key)].early = 0;
                 }
+                Call::Mended { key } => {
+                    machine.mended(&key);
+                    model.keys[usize::from(key)].early = 0;
+                }
                 Call::Pass { time } => now += u64::from(time),
                 Call::Pause(paused) => {
                     machine.pause(paused);
@@ -411,12 +453,22 @@ proptest! {
                     machine.close();
                     model.close();
                 }
+                Call::Clear => {
+                    machine.clear();
+                    model.clear();
+                }
             }
-            let ready = model.keys.iter().filter(|key| key.ready.is_some()).count();
-            let running = model.keys.iter().filter(|key| key.running).count();
+            let (ready, running) = (model.count(|key| key.ready.is_some()), model.count(|key| key.running));
             assert_eq!((machine.ready(), machine.running()), (ready, running));
-            let failing = model.keys.iter().filter(|key| key.failures > 0 || key.early > 0).count();
+            let waiting = model.count(|key| !key.running && key.timer.is_some());
+            assert_eq!(machine.waiting(), waiting);
+            // A turn that has been free for long is free now.
+            let due = machine.next_due().map(|due| due.max(seconds(now)));
+            assert_eq!(due, model.next_due().map(|due| seconds(due.max(now))));
+            let failing = model.count(|key| key.failures > 0 || key.early > 0);
             assert_eq!(machine.failing(), failing);
+            let over = model.is_over();
+            assert_eq!((machine.is_over(), machine.is_drained()), (over, over && running == 0));
             for (key, known) in (0_u8..).zip(&model.keys) {
                 assert_eq!(machine.failures(&key), known.failures);
             }

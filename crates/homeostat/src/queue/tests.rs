@@ -468,3 +468,19 @@ async fn a_key_of_the_first_list_that_polls_is_not_low_for_ever() {
     env.sleep(seconds(2)).await;
     assert_eq!(get(&queue).await.key, "a", "its timer is as good as an event");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_queue_that_is_shut_down_is_drained_by_its_last_worker() {
+    let env = env();
+    let queue = queue(&env);
+    queue.add("a", Trigger::Initial);
+    let item = get(&queue).await;
+    queue.add("b", Trigger::Initial);
+    queue.shut_down();
+    let mut drained = pin!(queue.drained());
+    assert_eq!(drained.as_mut().now_or_never(), None);
+    queue.pause();
+    assert_eq!(drained.as_mut().now_or_never(), None, "one is still at work");
+    queue.done(&item.key);
+    assert_eq!(drained.as_mut().now_or_never(), Some(()), "what is ready is never handed out");
+}

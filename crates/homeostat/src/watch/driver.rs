@@ -39,8 +39,9 @@ pub(crate) async fn run(
     let mut reader = Reader::new(&source);
     let mut lines = None;
     let mut input = Input::Go;
+    let start = env.instant();
     loop {
-        let step = machine.step(input, env.random_unit());
+        let step = machine.step(input, env.instant() - start, env.random_unit());
         for change in step.changes {
             if changes.send(change).await.is_err() {
                 return;

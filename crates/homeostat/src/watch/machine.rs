@@ -1,4 +1,4 @@
-//! One watch as a pure state machine: `state × input × dice → changes × what to do next`.
+//! One watch as a pure state machine: `state × input × time × dice → changes × what to do next`.
 //!
 //! ```text
 //!            ┌──────────────── relist (410, refused, broken start) ◀───────────────┐
@@ -20,8 +20,15 @@ use crate::queue::Backoff;
 
 /// How many objects one page of a list has.
 const PAGE: u32 = 500;
-/// How long the first events of a streaming list may take before pages are tried instead.
-const FIRST_EVENT: Duration = Duration::from_secs(10);
+/// How long a streaming list may be silent before pages are tried instead.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long it may take in all. A server that does not know streaming lists may answer with a plain
+/// watch, which goes on for ever and never says that the initial events are over.
+const STREAMED_WITHIN: Duration = Duration::from_secs(60);
+/// After so many streaming lists in a row that were not finished there are pages only.
+const UNFINISHED: u32 = 3;
+/// A watch that ends earlier has failed, whatever it said: it is not asked for again at once.
+const SHORT_LIFE: Duration = Duration::from_secs(5);
 /// How long after the server's own time limit a silent watch counts as dead.
 const GRACE: Duration = Duration::from_secs(15);
 /// How many consistent reads must agree that the server's history is a new, shorter one.
@@ -35,13 +42,14 @@ enum State {
     ToWatch,
     /// A list by watch; what it says counts once the server has opened it.
     Streaming {
-        opened: bool,
+        opened: Option<Duration>,
     },
     Paging {
         first: bool,
     },
     Watching {
-        opened: bool,
+        /// When it was opened, or the list before it ended.
+        opened: Option<Duration>,
         heard: bool,
         limit: Duration,
     },
@@ -52,12 +60,14 @@ enum State {
 pub struct Machine {
     state: State,
     backoff: Backoff,
-    /// Failures in a row without a word from a running watch.
+    /// Failures in a row without a watch that lived.
     failures: u32,
     /// What is known to be told; never goes back, except to a new history.
     revision: Option<String>,
     /// Whether the server may know streaming lists.
     streaming: bool,
+    /// Streaming lists in a row that were not finished.
+    unfinished: u32,
     /// Whether pages may be used; off after a continue token expired.
     paged: bool,
     /// Whether the next list must be a consistent read instead of "not older than".
@@ -80,6 +90,7 @@ impl Default for Machine {
             failures: 0,
             revision: None,
             streaming: true,
+            unfinished: 0,
             paged: true,
             consistent: false,
             older_answers: 0,
@@ -88,24 +99,29 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// One step; `dice` in `[0, 1)` decides jitter and time limits.
-    pub fn step<O>(&mut self, input: Input<O>, dice: f64) -> Step<O> {
+    /// One step; `now` is the time since any fixed moment, `dice` in `[0, 1)` decides jitter and time
+    /// limits.
+    pub fn step<O>(&mut self, input: Input<O>, now: Duration, dice: f64) -> Step<O> {
+        if self.has_lived(now) && input.is_an_end() {
+            self.failures = 0;
+        }
+        if self.streams_too_long(now) && input.is_a_word() {
+            return self.without_streaming();
+        }
         match (self.state, input) {
-            (State::ToWatch, Input::Go) | (State::Watching { heard: true, .. }, Input::Closed) => {
-                self.watch(Vec::new(), dice)
-            }
+            (State::ToWatch, Input::Go) => self.watch(Vec::new(), dice),
             (_, Input::Go) => self.list(dice),
             (_, Input::Undecodable(why)) => self.read(vec![Change::Skipped(why)]),
             (State::Paging { first }, Input::Page { items, revision, token }) => {
                 self.page(first, items, &revision, token, dice)
             }
             (State::Streaming { .. }, Input::Opened) => {
-                self.state = State::Streaming { opened: true };
+                self.state = State::Streaming { opened: Some(now) };
                 let new_history = self.new_history();
                 self.read(vec![Change::Restart { new_history }])
             }
             (State::Watching { limit, .. }, Input::Opened) => {
-                self.state = State::Watching { opened: true, heard: false, limit };
+                self.state = State::Watching { opened: Some(now), heard: false, limit };
                 self.read(vec![Change::Watching])
             }
             (_, Input::Applied { object, revision }) => {
@@ -117,14 +133,15 @@ impl Machine {
                 self.read(vec![Change::Deleted(object)])
             }
             (
-                State::Streaming { opened: true },
+                State::Streaming { opened: Some(_) },
                 Input::Bookmark { revision, initial_end: true },
             ) => {
                 if let Some(why) = self.refuses(&revision) {
                     return self.pause(State::ToList, why, dice);
                 }
                 let limit = time_limit(dice);
-                self.state = State::Watching { opened: true, heard: false, limit };
+                self.state = State::Watching { opened: Some(now), heard: false, limit };
+                self.unfinished = 0;
                 self.synced(&revision);
                 self.read(vec![Change::Synced(revision)])
             }
@@ -136,15 +153,14 @@ impl Machine {
                 self.read(Vec::new())
             }
             (State::Streaming { .. }, Input::Refused(refusal)) if refusal.is_not_understood() => {
-                self.without_streaming(dice)
+                self.streaming = false;
+                self.list(dice)
             }
-            (State::Streaming { .. }, Input::Closed | Input::Silent) => {
-                self.without_streaming(dice)
-            }
+            (State::Streaming { .. }, Input::Closed | Input::Silent) => self.without_streaming(),
             (State::Paging { first: false }, Input::Refused(refusal)) if refusal.is_gone() => {
                 // The continue token has expired; in one piece the list cannot expire.
                 self.paged = false;
-                self.list(dice)
+                self.pages()
             }
             (State::Watching { .. }, Input::Refused(refusal)) => {
                 if refusal.is_gone() && self.failures == 0 {
@@ -155,10 +171,22 @@ impl Machine {
                 let then = if busy { State::ToWatch } else { State::ToList };
                 self.pause_as_told(then, &refusal, dice)
             }
-            (State::Watching { opened: true, .. }, Input::Closed | Input::Silent) => {
+            (State::Watching { opened: Some(_), .. }, Input::Closed) if self.has_lived(now) => {
+                // Ended in good order, so everything was told: a sign of life, also where nothing
+                // happens and the server knows no bookmarks.
+                let told = self.revision.clone().map(Change::Bookmark);
+                self.watch(told.into_iter().collect(), dice)
+            }
+            (State::Watching { opened: Some(_), heard: true, .. }, Input::Closed) => {
+                // What it said is known, so the source is well; but it is not to be hammered.
+                let mut step = self.pause(State::ToWatch, String::new(), dice);
+                step.changes.clear();
+                step
+            }
+            (State::Watching { opened: Some(_), .. }, Input::Closed | Input::Silent) => {
                 self.pause(State::ToWatch, "the watch ended without a word".to_owned(), dice)
             }
-            (State::Watching { opened: true, .. }, Input::Broken(why)) => {
+            (State::Watching { opened: Some(_), .. }, Input::Broken(why)) => {
                 self.pause(State::ToWatch, why, dice)
             }
             (_, Input::Refused(refusal)) => {
@@ -201,20 +229,29 @@ impl Machine {
     }
 
     fn list<O>(&mut self, dice: f64) -> Step<O> {
-        let since = self.revision.clone().filter(|_| !self.consistent);
-        let request = if self.streaming {
-            self.state = State::Streaming { opened: false };
-            Request::StreamingList { since, limit: time_limit(dice) }
-        } else {
-            self.state = State::Paging { first: true };
-            Request::Page { since, limit: self.paged.then_some(PAGE), token: None }
-        };
+        if !self.streaming {
+            return self.pages();
+        }
+        self.state = State::Streaming { opened: None };
+        let request = Request::StreamingList { since: self.since(), limit: time_limit(dice) };
         Step { changes: Vec::new(), next: Next::Request(request) }
+    }
+
+    fn pages<O>(&mut self) -> Step<O> {
+        self.state = State::Paging { first: true };
+        let limit = self.paged.then_some(PAGE);
+        let request = Request::Page { since: self.since(), limit, token: None };
+        Step { changes: Vec::new(), next: Next::Request(request) }
+    }
+
+    /// What a list must not be older than; nothing for a consistent read.
+    fn since(&self) -> Option<String> {
+        self.revision.clone().filter(|_| !self.consistent)
     }
 
     fn watch<O>(&mut self, changes: Vec<Change<O>>, dice: f64) -> Step<O> {
         let limit = time_limit(dice);
-        self.state = State::Watching { opened: false, heard: false, limit };
+        self.state = State::Watching { opened: None, heard: false, limit };
         let from = self.revision.clone().unwrap_or_default();
         Step { changes, next: Next::Request(Request::Watch { from, limit }) }
     }
@@ -222,7 +259,7 @@ impl Machine {
     fn read<O>(&self, changes: Vec<Change<O>>) -> Step<O> {
         let idle = match self.state {
             State::Watching { limit, .. } => limit + GRACE,
-            _ => FIRST_EVENT,
+            _ => SILENCE,
         };
         Step { changes, next: Next::Read(idle) }
     }
@@ -243,9 +280,23 @@ impl Machine {
         step
     }
 
-    fn without_streaming<O>(&mut self, dice: f64) -> Step<O> {
-        self.streaming = false;
-        self.list(dice)
+    /// This list goes on in pages; the next one may stream again, unless that never works.
+    fn without_streaming<O>(&mut self) -> Step<O> {
+        self.unfinished += 1;
+        self.streaming = self.unfinished < UNFINISHED;
+        self.pages()
+    }
+
+    /// Whether there is a watch that has been open for long enough to count.
+    fn has_lived(&self, now: Duration) -> bool {
+        let State::Watching { opened: Some(opened), .. } = self.state else { return false };
+        now.saturating_sub(opened) >= SHORT_LIFE
+    }
+
+    /// Whether there is a streaming list whose end will not come any more.
+    fn streams_too_long(&self, now: Duration) -> bool {
+        let State::Streaming { opened: Some(opened) } = self.state else { return false };
+        now.saturating_sub(opened) >= STREAMED_WITHIN
     }
 
     /// Whether a list of that revision is older than what is known, and not to be believed.
@@ -272,11 +323,10 @@ impl Machine {
         self.older_answers = 0;
     }
 
-    /// A running watch has said something: it is well. A list in progress proves nothing yet.
+    /// A running watch has told everything up to a revision. A list in progress proves nothing yet.
     fn heard(&mut self, revision: &str) {
         if let State::Watching { heard, .. } = &mut self.state {
             *heard = true;
-            self.failures = 0;
             let known = self.revision.as_deref().unwrap_or_default();
             if !revision::is_earlier(revision, known) {
                 self.revision = Some(revision.to_owned());

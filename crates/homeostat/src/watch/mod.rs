@@ -7,6 +7,8 @@ mod decode;
 pub(crate) mod driver;
 mod lines;
 mod machine;
+#[cfg(test)]
+mod model;
 mod protocol;
 mod request;
 #[cfg(test)]

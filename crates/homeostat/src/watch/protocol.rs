@@ -53,6 +53,22 @@ pub enum Input<O> {
     Silent,
 }
 
+impl<O> Input<O> {
+    /// Whether nothing more can come of what was open.
+    pub(super) fn is_an_end(&self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Broken(_) | Self::Closed | Self::Silent)
+    }
+
+    /// Whether it is something that a stream said, other than that its initial events are over.
+    pub(super) fn is_a_word(&self) -> bool {
+        match self {
+            Self::Applied { .. } | Self::Deleted { .. } | Self::Undecodable(_) => true,
+            Self::Bookmark { initial_end, .. } => !initial_end,
+            _ => false,
+        }
+    }
+}
+
 /// What the cache is told.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change<O> {

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -18,6 +20,7 @@ use crate::Env;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
     Close,
+    CloseAfter(Duration),
     Open,
     Break,
 }
@@ -26,6 +29,8 @@ pub(crate) enum End {
 pub(crate) enum Answer {
     Json(u16, Value),
     Lines(Vec<String>, End),
+    /// A line each time that long has passed; it stays open.
+    Slow(Vec<String>, Duration),
 }
 
 /// What was asked: milliseconds since the start, and the query.
@@ -76,9 +81,10 @@ impl Script {
             let at = u64::try_from((script.env.instant() - start).as_millis()).unwrap();
             script.asked.lock().unwrap().push(Asked { at, query, accept });
             let answer = script.answers.lock().unwrap().pop_front();
+            let env = script.env.clone();
             async move {
                 match answer {
-                    Some(answer) => Ok::<_, Infallible>(respond(answer)),
+                    Some(answer) => Ok::<_, Infallible>(respond(answer, env)),
                     None => std::future::pending().await,
                 }
             }
@@ -87,14 +93,28 @@ impl Script {
     }
 }
 
-fn respond(answer: Answer) -> http::Response<UnsyncBoxBody<Bytes, std::io::Error>> {
-    let (code, lines, end) = match answer {
-        Answer::Json(code, value) => (code, vec![value.to_string()], End::Close),
-        Answer::Lines(lines, end) => (200, lines, end),
+fn respond(answer: Answer, env: Env) -> http::Response<UnsyncBoxBody<Bytes, std::io::Error>> {
+    let (code, lines, end, pace) = match answer {
+        Answer::Json(code, value) => (code, vec![value.to_string()], End::Close, Duration::ZERO),
+        Answer::Lines(lines, end) => (200, lines, end, Duration::ZERO),
+        Answer::Slow(lines, pace) => (200, lines, End::Open, pace),
     };
-    let lines = stream::iter(lines.into_iter().map(|line| Ok(Bytes::from(line))));
+    let after = move |pause: Duration| {
+        let env = env.clone();
+        async move {
+            if !pause.is_zero() {
+                env.sleep(pause).await;
+            }
+        }
+    };
+    let paced = {
+        let after = after.clone();
+        move |line: String| after(pace).map(|()| Ok(Bytes::from(line)))
+    };
+    let lines = stream::iter(lines).then(paced);
     let rest = match end {
         End::Close => stream::empty().boxed(),
+        End::CloseAfter(life) => stream::once(after(life)).flat_map(|()| stream::empty()).boxed(),
         End::Open => stream::pending().boxed(),
         End::Break => {
             stream::iter([Err(std::io::Error::other("connection reset by the script"))]).boxed()

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
-use proptest::prelude::{Just, Strategy, prop_oneof, proptest};
-use proptest::test_runner::Config;
 use serde_json::json;
 
 use super::script::{
     Answer, End, Script, bookmark, event, initial_end, object, page, refused, streamed, watch,
 };
-use super::{Change, Input, Machine, Next, Refusal};
 use crate::cache::{Caches, Informer, Scope, SourceState};
 use crate::{Env, Kind};
 
@@ -55,6 +52,13 @@ impl Followed {
         let state = self.is(|state| matches!(state, SourceState::Pending(_))).await;
         let SourceState::Pending(why) = state else { panic!("{state:?}") };
         why
+    }
+
+    async fn is_well_for(&self, time: Duration) {
+        let failed = self.informer.wait_for_state(|state| matches!(state, SourceState::Pending(_)));
+        if let Ok(state) = self.env.timeout(time, failed).await {
+            panic!("{state:?}");
+        }
     }
 
     fn told(&self) -> Vec<String> {
@@ -103,6 +107,74 @@ async fn a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages() {
     let followed = Followed::new([watch([], End::Open), page(&[object("a", 1)], 10, None)]);
     followed.reaches(10).await;
     assert_eq!(followed.names(), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_ends_the_initial_events_is_read_in_pages() {
+    let lines = (11..200).map(|revision| event("ADDED", &object("busy", revision))).collect();
+    let followed = Followed::new([
+        Answer::Slow(lines, Duration::from_secs(5)),
+        page(&[object("a", 1)], 300, None),
+    ]);
+    followed.reaches(300).await;
+    assert_eq!(followed.names(), ["a"]);
+    let asked = followed.script.asked();
+    assert!((60_000..=65_000).contains(&asked[1].at), "{}", asked[1].at);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_was_cut_off_once_streams_again_the_next_time() {
+    let cut = || watch([event("ADDED", &object("a", 1))], End::Close);
+    let gone = || event("ERROR", &json!({ "code": 410, "message": "too old" }));
+    let round = |revision| {
+        let listed = page(&[object("a", 1)], revision, None);
+        [cut(), listed, watch([gone()], End::Open)]
+    };
+    let rounds = (1..=4).flat_map(|round_no| round(10 * round_no)).collect::<Vec<_>>();
+    let followed = Followed::new(rounds);
+    followed.reaches(30).await;
+    let streamed = |asked: &super::script::Asked| asked.get("sendInitialEvents").is_some();
+    let asked = followed.script.asked();
+    let tried = asked.iter().filter(|asked| streamed(asked)).count();
+    assert_eq!(tried, 3, "and not for ever: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_that_ends_in_its_time_is_no_failure() {
+    let life = Duration::from_secs(300);
+    let quiet = |_| watch([], End::CloseAfter(life));
+    let first = streamed(&[object("a", 1)], 10, &[], End::CloseAfter(life));
+    let followed = Followed::new([first].into_iter().chain((0..9).map(quiet)));
+    followed.reaches(10).await;
+    followed.is_well_for(9 * life - Duration::from_secs(1)).await;
+    let at: Vec<u64> = followed.script.asked().iter().map(|asked| asked.at).collect();
+    assert_eq!(at, (0..9).map(|n| n * 300_000).collect::<Vec<_>>(), "at once, without a pause");
+    let heard = followed.informer.heard().unwrap();
+    assert!(followed.env.instant() - heard <= life, "its ends are signs of life");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_forgets_after_every_word_is_not_listed_at_network_speed() {
+    let gone = event("ERROR", &json!({ "code": 410, "message": "too old" }));
+    let answers = (1..=100_u64).map(|round| {
+        let (revision, change) = (round * 10, event("MODIFIED", &object("a", round * 10 + 1)));
+        streamed(&[object("a", revision)], revision, &[change, gone.clone()], End::Open)
+    });
+    let followed = Followed::new(answers);
+    followed.env.sleep(Duration::from_secs(60)).await;
+    let asked = followed.script.asked().len();
+    assert!((3..12).contains(&asked), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_says_one_thing_and_ends_is_well_and_not_hammered() {
+    let answers = (11..200).map(|revision| watch([bookmark(revision)], End::Close));
+    let first = streamed(&[object("a", 1)], 10, &[bookmark(10)], End::Close);
+    let followed = Followed::new([first].into_iter().chain(answers));
+    followed.reaches(10).await;
+    followed.is_well_for(Duration::from_secs(60)).await;
+    let asked = followed.script.asked().len();
+    assert!((3..12).contains(&asked), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -308,58 +380,4 @@ async fn deletions_among_the_initial_events_count() {
     let followed = Followed::new([watch(lines, End::Open)]);
     followed.reaches(12).await;
     assert_eq!(followed.names(), ["b"]);
-}
-
-fn input() -> impl Strategy<Value = Input<u64>> {
-    let revision = 1_u64..30;
-    let text = |revision: u64| revision.to_string();
-    let refusal = |code| Refusal { code, ..Refusal::default() };
-    prop_oneof![
-        3 => Just(()).prop_map(|()| Input::Go),
-        2 => Just(()).prop_map(|()| Input::Opened),
-        1 => proptest::sample::select(vec![400, 403, 410, 429, 500])
-            .prop_map(move |code| Input::Refused(refusal(code))),
-        1 => Just(()).prop_map(|()| Input::Broken("cut".to_owned())),
-        3 => (revision.clone(), proptest::bool::ANY).prop_map(move |(revision, last)| Input::Page {
-            items: vec![revision],
-            revision: text(revision),
-            token: (!last).then(|| "more".to_owned()),
-        }),
-        3 => revision.clone()
-            .prop_map(move |r| Input::Applied { object: r, revision: text(r) }),
-        3 => (revision, proptest::bool::ANY).prop_map(move |(revision, initial_end)| {
-            Input::Bookmark { revision: text(revision), initial_end }
-        }),
-        1 => Just(()).prop_map(|()| Input::Closed),
-        1 => Just(()).prop_map(|()| Input::Silent),
-    ]
-}
-
-proptest! {
-    #![proptest_config(Config { cases: 10_000, failure_persistence: None, ..Config::default() })]
-
-    #[test]
-    fn whatever_comes_the_revision_goes_back_only_to_a_new_history(
-        inputs in proptest::collection::vec(input(), 1..80)
-    ) {
-        let mut machine = Machine::default();
-        let (mut known, mut new_history) = (0_u64, false);
-        for input in inputs {
-            let step = machine.step(input, 0.5);
-            for change in step.changes {
-                match change {
-                    Change::Restart { new_history: new } => new_history = new,
-                    Change::Synced(revision) => {
-                        let revision: u64 = revision.parse().unwrap();
-                        assert!(revision >= known || new_history);
-                        known = revision;
-                    }
-                    _ => {}
-                }
-            }
-            if let Next::Wait(delay) = step.next {
-                assert!(delay <= Duration::from_secs(30) && !delay.is_zero());
-            }
-        }
-    }
 }

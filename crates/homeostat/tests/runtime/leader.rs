@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::Client;
-use homeostat::{Context, Controller, Lease, Manager, Outcome, Result, Running};
+use homeostat::{Context, Controller, EventType, Lease, Manager, Outcome, Result, Running};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
@@ -182,5 +182,28 @@ fn a_lease_that_nobody_can_reach_is_said_in_the_readiness() {
         assert!(leads.health().is_ready() && waits.health().is_ready(), "{}", waits.health());
         waits.stop().await.unwrap();
         leads.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it() {
+    on_cluster(async |cluster| {
+        async fn stuck(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            context.event(EventType::Normal, "Stuck", "for ever");
+            std::future::pending().await
+        }
+        cluster.create(&config("a", "1")).await;
+        // Nor do the events get through.
+        let client = faulty(&cluster.client, |request| {
+            is(request, "POST", "/events").then_some(Fault::Hang)
+        });
+        let running = process(&cluster, &client, "first", Controller::new(stuck)).await;
+        running.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        let before = cluster.env.instant();
+        running.stop().await.unwrap_err();
+        let took = cluster.env.instant() - before;
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        assert_eq!(holder(&cluster).await.0, "");
     });
 }
