@@ -99,7 +99,7 @@ impl Share {
         // The whole workspace is named, so that nothing is built anew with other features; one test
         // at a time, because a cluster has one set of controllers.
         let targets = self.targets.iter().flat_map(|name| ["--test", name]);
-        let all = ["test", "--workspace"].into_iter().chain(targets);
+        let all = ["test", "--workspace", "--no-fail-fast"].into_iter().chain(targets);
         let all = all.chain(["--", "--test-threads=1"]).chain(self.only.iter().copied());
         let skip = without(self.skip);
         let all = all.chain(skip.iter().map(String::as_str));

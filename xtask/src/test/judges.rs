@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
+use super::stages::{Stage, Stages};
 use crate::oracle::{self, Binaries, Oracle};
 use crate::workspace::{cache, find, run_with};
 
@@ -50,7 +51,7 @@ pub(super) struct Judges {
 }
 
 impl Judges {
-    pub(super) fn start(programs: Programs, left_out: &mut Vec<String>) -> Result<Self> {
+    pub(super) fn start(programs: Programs, stages: &Stages) -> Result<Self> {
         let oracle = match &programs.servers {
             Ok(_) => {
                 let folder = cache()?.join("oracle");
@@ -58,19 +59,17 @@ impl Judges {
                 Some(Oracle::start(&folder.join(format!("test-{}", std::process::id())))?)
             }
             Err(error) => {
-                left_out.push(format!("everything judged by the real kube-apiserver: {error:#}"));
+                stages.leave_out(Stage::OnKubeApiserver, &format!("{error:#}"));
+                stages.miss(&format!("the tests that look at both servers: {error:#}"));
                 None
             }
         };
         if let Err(error) = &programs.clients {
-            left_out.push(format!(
-                "the real controllers and the conformance suite on the embedded server: {error:#}"
-            ));
+            stages.leave_out(Stage::Conformance, &format!("{error:#}"));
+            stages.miss(&format!("the tests with the real controllers: {error:#}"));
         }
         if programs.kubectls.is_empty() {
-            left_out.push(
-                "everything driven through kubectl: install kubectl, or Go to build one".to_owned(),
-            );
+            stages.miss("everything driven through kubectl: install kubectl, or Go to build one");
         }
         Ok(Self { oracle, programs, content: false })
     }

@@ -6,17 +6,19 @@
 
 mod again;
 mod judges;
+mod stages;
 
 use std::ffi::OsStr;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::workspace::{cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
 use judges::{Judges, Programs};
+use stages::{Stage, Stages};
 
 /// `cargo xtask test`
 #[derive(clap::Args)]
@@ -28,30 +30,38 @@ pub(crate) struct Test {
 
 impl Test {
     pub(crate) fn run(&self) -> Result<()> {
-        let mut left_out = Vec::new();
-        let ended = self.judge(&mut left_out);
-        if !left_out.is_empty() {
-            println!("\nNOT RUN:\n  - {}", left_out.join("\n  - "));
+        let stages = Stages::new();
+        let ended = self.judge(&stages);
+        let not_run = stages.not_run();
+        if !not_run.is_empty() {
+            println!("\nNOT RUN:\n  - {}", not_run.join("\n  - "));
         }
         ended?;
-        let all = if left_out.is_empty() { "Everything" } else { "Everything else" };
+        let all = if not_run.is_empty() { "Everything" } else { "Everything else" };
         println!("\n{all} ran and passed.");
         Ok(())
     }
 
     /// Runs what can run and says what cannot.
-    fn judge(&self, left_out: &mut Vec<String>) -> Result<()> {
+    fn judge(&self, stages: &Stages) -> Result<()> {
         if let Err(advice) = postgres::ensure() {
-            left_out.push(format!("tests of the Database and LogicalDatabase operators: {advice}"));
+            stages.miss(&format!("tests of the Database and LogicalDatabase operators: {advice}"));
         }
-        let (programs, checked) = beside(|| self.with_go(), || check(left_out));
+        let (programs, checked) = beside(|| self.with_go(stages), || check(stages));
         // The mistake in our own code is the one to tell first.
-        checked?;
-        let mut judges = Judges::start(programs?, left_out)?;
-        let conforms = || judges.clients().map_or(Ok(()), conformance::passing);
-        let (conforms, tested) = beside(conforms, || test(&judges));
-        tested.and(conforms)?;
+        let programs = both(checked, programs)?;
+        let mut judges = Judges::start(programs, stages)?;
+        let conforms = || match judges.clients() {
+            Some(clients) => {
+                stages.begin(Stage::Conformance);
+                conformance::passing(clients)
+            }
+            None => Ok(()),
+        };
+        let (conforms, tested) = beside(conforms, || test(&judges, stages));
+        both(tested, conforms)?;
         if let Some(oracle) = &judges.oracle {
+            stages.begin(Stage::OnKubeApiserver);
             again::on(oracle)?;
         }
         judges.content = true;
@@ -59,43 +69,61 @@ impl Test {
     }
 
     /// What Go takes its time for: the judges' programs, and the sources of the generated tables.
-    fn with_go(&self) -> Result<Programs> {
+    fn with_go(&self, stages: &Stages) -> Result<Programs> {
         let programs = Programs::find(self.require_oracle)?;
         if find("go").is_some() {
+            stages.begin(Stage::GeneratedTables);
             run(std::env::current_exe()?, &["generate", "--check"])?;
+        } else {
+            stages.leave_out(Stage::GeneratedTables, "install Go 1.26 or newer");
         }
         Ok(programs)
     }
 }
 
-/// Every test, but for those that have their time beside others.
-fn test(judges: &Judges) -> Result<()> {
+/// The second of two that ran beside each other; when both failed, both are told.
+fn both<T>(first: Result<()>, second: Result<T>) -> Result<T> {
+    match (first, second) {
+        (Ok(()), second) => second,
+        (Err(first), Ok(_)) => Err(first),
+        (Err(first), Err(second)) => Err(anyhow!("{first:#}; and {second:#}")),
+    }
+}
+
+/// Every test, but for those that have their time beside others; those after one that failed, too.
+fn test(judges: &Judges, stages: &Stages) -> Result<()> {
+    stages.begin(Stage::Tests);
     let mut how = again::without(&again::DIFFERENTIAL);
     // The slowest wait for real processes, so there are two for each processor.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     how.push(format!("--test-threads={}", 2 * processors));
-    let all = ["test", "--workspace", "--"].into_iter().chain(how.iter().map(String::as_str));
+    let all = ["test", "--workspace", "--no-fail-fast", "--"].into_iter();
+    let all = all.chain(how.iter().map(String::as_str));
     judges.test(&cargo(), &all.collect::<Vec<_>>())
 }
 
 /// What needs no running judge, up to the tests as programs.
-fn check(left_out: &mut Vec<String>) -> Result<()> {
+fn check(stages: &Stages) -> Result<()> {
     let cargo = cargo();
+    stages.begin(Stage::Formatting);
     run(&cargo, &["fmt", "--all", "--check"])?;
+    stages.begin(Stage::Tidy);
     tidy::run()?;
+    stages.begin(Stage::Clippy);
     run(&cargo, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     if find("cargo-deny").is_some() {
+        stages.begin(Stage::Dependencies);
         run(&cargo, &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
     } else {
-        left_out.push(
-            "licences and bans of dependencies: cargo install --locked cargo-deny".to_owned(),
-        );
+        stages.leave_out(Stage::Dependencies, "cargo install --locked cargo-deny");
     }
+    stages.begin(Stage::Documentation);
     run_with(
         &cargo,
         &["doc", "--workspace", "--no-deps", "--quiet"],
         &[("RUSTDOCFLAGS", OsStr::new("-D warnings"))],
     )?;
+    stages.begin(Stage::BuildOfTests);
     run(&cargo, &["test", "--workspace", "--no-run"])
 }
 
