@@ -20,12 +20,14 @@ mod schemas;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, bail, ensure};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use serde::Deserialize;
+
+use crate::workspace::guarded;
 
 /// What `cargo xtask generate` takes.
 #[derive(Debug, clap::Args)]
@@ -58,7 +60,7 @@ impl Modules {
             path: String,
             dir: PathBuf,
         }
-        let output = Command::new("go")
+        let output = guarded("go")
             .args(["mod", "download", "-json"])
             .args(MODULES)
             .current_dir(root.join("oracle/kubernetes"))
@@ -136,7 +138,7 @@ impl Generate {
 
 /// What a program of the oracle's module prints.
 pub(crate) fn printed(root: &Path, program: &str, input: Stdio) -> anyhow::Result<Vec<u8>> {
-    let output = Command::new("go")
+    let output = guarded("go")
         .args(["run", program])
         .current_dir(root.join("oracle/kubernetes"))
         .stdin(input)

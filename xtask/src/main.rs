@@ -10,6 +10,7 @@ mod demo;
 mod figures;
 mod fuzz;
 mod generate;
+mod guard;
 mod oracle;
 mod postgres;
 mod test;
@@ -55,11 +56,14 @@ enum Verb {
     Figures,
     /// Check the rules of the code base that the compiler and clippy do not know.
     Tidy,
+    /// Run a program that ends with whoever started this.
+    #[command(hide = true)]
+    Guard(guard::Guard),
 }
 
 fn main() -> ExitCode {
     match run(Command::parse().verb) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -67,8 +71,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: Verb) -> anyhow::Result<()> {
-    match verb {
+fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    let done = match verb {
+        Verb::Guard(guard) => return guard.run(),
         Verb::Demo(demo) => demo.run(),
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),
@@ -79,5 +84,6 @@ fn run(verb: Verb) -> anyhow::Result<()> {
         Verb::Fuzz(fuzz) => fuzz.run(),
         Verb::Figures => figures::run_all(),
         Verb::Tidy => tidy::run(),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

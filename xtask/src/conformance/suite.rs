@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::oracle::Binaries;
+use crate::workspace::guarded;
 
 /// No run takes longer; a spec that hangs must not hang the judge.
 const TIMEOUT: &str = "40m";
@@ -32,7 +32,7 @@ pub(super) fn run(
     std::fs::create_dir_all(&scratch)?;
     // Ginkgo looks for the expression in the names of suite and spec together.
     let focus: Vec<String> = chosen.iter().map(|name| regex::escape(name)).collect();
-    Command::new(binaries.path("ginkgo"))
+    guarded(binaries.path("ginkgo"))
         .current_dir(folder)
         .env("TMPDIR", &scratch)
         .arg(format!("--procs={procs}"))

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::oracle::{Binaries, Oracle};
-use crate::workspace::{cargo, find, output, run, target};
+use crate::workspace::{cargo, guarded, output, run, target};
 
 /// A server that ends with this value.
 pub(super) struct World {
@@ -27,7 +27,7 @@ impl World {
             run(cargo(), &["build", "--quiet", "--package", "homeostat-cli"])?;
         }
         let kubeconfig = folder.join("kubeconfig");
-        let mut child = mortal(&target()?.join("debug").join("homeostat"))
+        let mut child = guarded(target()?.join("debug").join("homeostat"))
             // A spec waits for its page of a list to grow old.
             .args(["up", "--compaction-interval", "60", "--kubeconfig"])
             .arg(&kubeconfig)
@@ -62,7 +62,7 @@ impl World {
             &["create", &client, "-f", &node.display().to_string()],
             folder,
         )?;
-        let child = mortal(&binaries.path("kube-controller-manager"))
+        let child = guarded(binaries.path("kube-controller-manager"))
             .arg(client)
             .args([
                 "--bind-address=127.0.0.1",
@@ -101,18 +101,6 @@ impl Drop for World {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
         let _ = self.child.wait();
-    }
-}
-
-/// A command that dies with us where the system can see to it.
-fn mortal(program: &Path) -> Command {
-    match find("setpriv") {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
-            command
-        }
-        None => Command::new(program),
     }
 }
 

@@ -1,12 +1,11 @@
 //! Builds the oracle's programs with Go, once per version, into the user's cache.
 
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{Binaries, ETCD, KUBERNETES, modules, must_exist};
-use crate::workspace::{cache, find};
+use crate::workspace::{cache, find, guarded};
 
 /// One program: its name, the module that pins it, its package.
 struct Program {
@@ -80,7 +79,7 @@ fn build(binaries: &Binaries, program: &Program) -> Result<()> {
     let started = Instant::now();
     // Built beside its final name and moved there whole: a build that dies leaves nothing half-made.
     let unfinished = binaries.path(&format!(".{name}.unfinished"));
-    let status = Command::new(go)
+    let status = guarded(go)
         .current_dir(modules().join(program.module))
         .env("CGO_ENABLED", "0")
         .args(program.verb)
