@@ -83,6 +83,39 @@ impl fmt::Debug for Error {
     }
 }
 
+/// An error and its causes in one line, each said once. What the API answered is told in its own
+/// words: those of the client repeat them and add their debug form.
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let (mut text, mut next) = (String::new(), Some(error));
+    while let Some(error) = next {
+        let answer = answer(error);
+        next = if answer.is_some() { None } else { error.source() };
+        let said = answer.unwrap_or_else(|| error.to_string());
+        if text.is_empty() {
+            text = said;
+        } else if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+    }
+    text
+}
+
+/// What the API said, if the error is its answer.
+fn answer(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let status = match (error.downcast_ref::<Error>(), error.downcast_ref::<kube::Error>()) {
+        (Some(Error::Api(kube::Error::Api(status))), _) | (_, Some(kube::Error::Api(status))) => {
+            status
+        }
+        _ => return None,
+    };
+    Some(match (status.message.as_str(), status.code) {
+        ("", code) => format!("{} ({code})", status.reason),
+        (message, _) => message.to_owned(),
+    })
+}
+
 /// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`].
 pub(crate) const REASONS: [&str; 5] =
     ["TerminalError", "NotOurs", "DecodeFailed", "InvalidOwner", GIVEN_UP];
@@ -109,27 +142,10 @@ impl Error {
         }
     }
 
-    /// The error and its causes in one line, each said once.
+    /// The error and its causes in one line, each said once; see [`chain()`].
     #[must_use]
     pub fn chain(&self) -> String {
-        if let Self::Api(kube::Error::Api(status)) = self {
-            // The client's own words repeat the answer and add its debug form.
-            return match (status.message.as_str(), status.code) {
-                ("", code) => format!("{} ({code})", status.reason),
-                (message, _) => message.to_owned(),
-            };
-        }
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let said = error.to_string();
-            if !text.contains(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
-            cause = error.source();
-        }
-        text
+        chain(self)
     }
 
     /// Makes a refusal of what was sent (422 or 400) terminal, and leaves every other error alone.
@@ -201,6 +217,22 @@ impl From<kube::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Caused(&'static str, #[source] BoxError);
+
+    #[test]
+    fn causes_are_told_in_one_line_each_once_and_the_api_in_its_own_words() {
+        let inner = Caused("the disk is full", "the disk is full".into());
+        assert_eq!(chain(&Caused("cannot write", inner.into())), "cannot write: the disk is full");
+        let status = kube::core::Status::failure("pods \"p\" not found", "NotFound").with_code(404);
+        let refused = kube::Error::Api(status.boxed());
+        assert_eq!(
+            chain(&Caused("cannot read", refused.into())),
+            "cannot read: pods \"p\" not found"
+        );
+    }
 
     #[test]
     fn a_main_that_returns_it_shows_words() {

@@ -11,6 +11,7 @@ use super::decode::{self, Page, Reader};
 use super::lines::Lines;
 use super::{Change, Input, Machine, Next, Refusal, Request};
 use crate::cache::{Entry, Transform};
+use crate::error::chain;
 use crate::kind::Kind;
 
 /// How long the server may take to answer a request, a page to its end.
@@ -75,7 +76,7 @@ pub(crate) async fn run(
             }
             (Next::Read(idle), Some(lines)) => match env.timeout(idle, lines.next()).await {
                 Err(_) => Input::Silent,
-                Ok(Err(error)) => Input::Broken(words(&error)),
+                Ok(Err(error)) => Input::Broken(chain(&error)),
                 Ok(Ok(None)) => Input::Closed,
                 Ok(Ok(Some(line))) => reader.event(&line),
             },
@@ -94,7 +95,7 @@ enum Answer {
 impl Source {
     async fn send(&self, client: &kube::Client, request: &Request, reader: &mut Reader) -> Answer {
         let answer = self.try_send(client, request, reader).await;
-        answer.unwrap_or_else(|error| Answer::Broken(words(&*error)))
+        answer.unwrap_or_else(|error| Answer::Broken(chain(&*error)))
     }
 
     /// How the answer shall look.
@@ -132,19 +133,4 @@ impl Source {
         }
         Ok(Answer::No(decode::refusal(status.as_u16(), &body)))
     }
-}
-
-/// An error with its causes, each said once.
-fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let said = inner.to_string();
-        if !words.contains(&said) {
-            words.push_str(": ");
-            words.push_str(&said);
-        }
-        cause = inner.source();
-    }
-    words
 }
