@@ -100,7 +100,8 @@ async fn scenario(client: &Client, env: &Env) -> BTreeMap<String, Value> {
     let node: Node = object(json!({ "metadata": { "name": "node" } }));
     let nodes: Api<Node> = Api::all(client.clone());
     let _ = nodes.create(&PostParams::default(), &node).await;
-    let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True", "reason": "Test", "message": "",
+    let ready = json!({ "status": { "allocatable": { "cpu": "2", "memory": "4Gi", "pods": "100" },
+        "conditions": [{ "type": "Ready", "status": "True", "reason": "Test", "message": "",
         "lastHeartbeatTime": "2026-11-15T10:00:00Z", "lastTransitionTime": "2026-11-15T10:00:00Z" }] } });
     nodes.patch_status("node", &PatchParams::default(), &Patch::Strategic(ready)).await.unwrap();
 

@@ -23,7 +23,10 @@ pub(crate) async fn register(client: &Client) {
     let nodes: Api<Node> = Api::all(client.clone());
     let wish = object(json!({ "metadata": { "name": NAME } }));
     let _ = nodes.create(&PostParams::default(), &wish).await;
-    let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
+    let ready = json!({ "status": {
+        "conditions": [{ "type": "Ready", "status": "True" }],
+        "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "1000" },
+    } });
     nodes.patch_status(NAME, &PatchParams::default(), &Patch::Merge(ready)).await.unwrap();
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::address::Addresses;
+use super::capacity::Capacity;
 use super::follower::Follower;
 use super::host::Host;
 use super::process::Helper;
@@ -130,7 +131,7 @@ impl Agent {
         let manager = Manager::new(client.clone(), env.clone()).start().await?;
         let node = node.unwrap_or_else(|| registration::node_name(env.host()));
         let addresses = Addresses::starting_at(env.random_u64());
-        let (recorder, capacity) = (manager.recorder().clone(), registration::capacity());
+        let (recorder, capacity) = (manager.recorder().clone(), Capacity::of_host(&path));
         let host = Host::new(node, client, env, helper, recorder, path, capacity, addresses);
         let host = Arc::new(host);
         registration::register(&host).await.map_err(AgentError::Register)?;

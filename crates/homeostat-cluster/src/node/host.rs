@@ -12,6 +12,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::address::Addresses;
+use super::capacity::Capacity;
 use super::configuration::Place;
 use super::directory::Directory;
 use super::machine::Notice;
@@ -38,13 +39,6 @@ impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").field("node", &self.node).finish_non_exhaustive()
     }
-}
-
-/// What the host has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Capacity {
-    pub(crate) cpus: usize,
-    pub(crate) memory: u64,
 }
 
 impl Host {

@@ -11,6 +11,7 @@
 
 pub mod address;
 mod agent;
+mod capacity;
 pub mod configuration;
 mod container;
 mod descriptor;

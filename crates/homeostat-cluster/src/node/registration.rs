@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::host::{Capacity, Host};
+use super::capacity::Capacity;
+use super::host::Host;
 use super::sandbox::Tier;
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
@@ -22,18 +23,6 @@ pub(super) fn node_name(host: &str) -> String {
     let name: String = host.to_lowercase().chars().map(keep).take(253).collect();
     let name = name.trim_matches(['-', '.']);
     if name.is_empty() { "homeostat".to_owned() } else { name.to_owned() }
-}
-
-/// What the host has: processors, and memory where `/proc` tells.
-pub(super) fn capacity() -> Capacity {
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kilobytes = memory.lines().find_map(|line| {
-        line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok()
-    });
-    Capacity {
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        memory: kilobytes.unwrap_or(1_048_576_u64) * 1024,
-    }
 }
 
 /// Writes the Node as ready.
@@ -75,12 +64,12 @@ fn object(host: &Host) -> Value {
 
 fn status(host: &Host) -> Value {
     let now = host.env.now();
-    let Capacity { cpus, memory } = host.capacity;
+    let Capacity { cpus, memory, disk } = host.capacity;
     let resources = json!({
         "cpu": cpus.to_string(),
         "memory": format!("{}Ki", memory / 1024),
         "pods": "1000",
-        "ephemeral-storage": "100Gi",
+        "ephemeral-storage": format!("{}Ki", disk / 1024),
     });
     let condition = |kind: &str, good: bool, reason: &str, message: &str| {
         json!({

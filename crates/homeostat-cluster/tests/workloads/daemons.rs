@@ -7,18 +7,19 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
-/// A node with a label that the nodes of others do not have.
-async fn add_node(world: &World, name: &str) -> String {
+/// A node with two processors, and a label that the nodes of others do not have.
+pub(crate) async fn add_node(world: &World, name: &str) -> String {
     let nodes: Api<Node> = Api::all(world.client.clone());
     let name = format!("{name}-{}", world.namespace);
     let node = json!({"metadata": {"name": name, "labels": {"pool": world.namespace}}});
     nodes.create(&PostParams::default(), &object(node)).await.unwrap();
-    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}}});
     nodes.patch_status(&name, &PatchParams::default(), &Patch::Merge(ready)).await.unwrap();
     name
 }
 
-async fn remove_node(world: &World, name: &str) {
+pub(crate) async fn remove_node(world: &World, name: &str) {
     let nodes: Api<Node> = Api::all(world.client.clone());
     nodes.delete(name, &DeleteParams::default()).await.unwrap();
 }

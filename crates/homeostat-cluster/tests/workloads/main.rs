@@ -8,6 +8,7 @@ mod daemons;
 mod policies;
 mod ranges;
 mod roles;
+mod room;
 mod volumes;
 
 use homeostat::kube::ResourceExt;
