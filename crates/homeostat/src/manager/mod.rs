@@ -215,7 +215,9 @@ impl Manager {
     }
 
     /// Answers `/healthz`, `/readyz` and `/metrics` there, in plain HTTP, from before the caches are
-    /// filled until the end of the stop. Port 0 takes any free one; see [`Running::address`].
+    /// filled until the end of the stop. Port 0 takes any free one; see [`Running::address`]. Nobody
+    /// is asked who they are, so the address decides who may ask: 127.0.0.1 for programs of the same
+    /// host, 0.0.0.0 in a container, which is probed from outside.
     ///
     /// `/readyz` lists every source and the lease, and is 503 while a source does not follow the
     /// API: a missing definition, a missing permission, a watch that went silent; or while the lease
