@@ -41,6 +41,8 @@ fn a_webapp_answers_on_its_service_address_and_rolls_to_a_new_image() {
     });
     up.kubectl(&["rollout", "status", "deployment/site", "--timeout=60s"]);
     up.kubectl(&["wait", "webapp/site", "--for=condition=Ready", "--timeout=60s"]);
+    // No word of what its user did not do and cannot mend, such as a deprecated kind.
+    assert_eq!(up.log(), "");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(crate) fn controller() -> Controller<Service> {
     let selected = interest.clone();
     Controller::new(move |service, ctx| reconcile(service, ctx, interest.clone()))
         .named("endpoint-controller")
+        // Endpoints are deprecated, and whoever still reads them finds them all the same.
+        .without_warnings()
         .owns::<EndpointSlice>()
         .owns::<Endpoints>()
         .watches::<Pod>(move |pod| {

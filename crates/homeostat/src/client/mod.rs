@@ -32,19 +32,20 @@ pub use access::from_env;
 pub(crate) use access::{config_of_context, config_of_file};
 use retry::Fate;
 pub use transport::connect;
-use warning::Warnings;
+pub(crate) use warning::Warnings;
 
 /// A client whose requests must be answered (to the end of the header) within `limit`, and whose
-/// writes stop at a closed `fence`.
+/// writes stop at a closed `fence`. What the API warns of goes to `warnings`.
 pub(crate) fn guarded(
     client: kube::Client,
     env: Env,
     limit: Duration,
     fence: Fence,
     metrics: Metrics,
+    warnings: Warnings,
 ) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
-    let guard = Guard { client, env, limit, fence, metrics, warnings: Arc::default() };
+    let guard = Guard { client, env, limit, fence, metrics, warnings: Arc::new(warnings) };
     let service = tower::service_fn(move |request| {
         let guard = guard.clone();
         async move { guard.send(request).await }

@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::retry::Fate;
 use super::transport::connect_except;
-use super::{connect, guarded};
+use super::{Warnings, connect, guarded};
 use crate::error::BoxError;
 use crate::lease::Fence;
 use crate::{Env, Metrics};
@@ -55,7 +55,8 @@ async fn asked(method: &str, replies: &[Reply]) -> (Option<u16>, Vec<u128>) {
         }
     });
     let client = kube::Client::new(service, "default");
-    let client = guarded(client, env.clone(), LIMIT, Fence::open(env), Metrics::default());
+    let (fence, metrics) = (Fence::open(env.clone()), Metrics::default());
+    let client = guarded(client, env, LIMIT, fence, metrics, Warnings::new(true));
     let request = Request::builder().method(method).uri("/api/v1/pods").body(Body::from(vec![1]));
     let answer = client.send(request.unwrap()).await;
     let times = log.lock().unwrap().clone();

@@ -10,20 +10,30 @@ use http::HeaderMap;
 const REMEMBERED: usize = 1000;
 
 /// Tells of each warning once.
-#[derive(Debug, Default)]
-pub(super) struct Warnings(Mutex<BTreeSet<String>>);
+#[derive(Debug)]
+pub(crate) struct Warnings {
+    told: Mutex<BTreeSet<String>>,
+    heeded: bool,
+}
 
 impl Warnings {
+    /// Warnings for somebody who heeds them; for others they are a detail.
+    pub(crate) fn new(heeded: bool) -> Self {
+        Self { told: Mutex::default(), heeded }
+    }
+
     /// Writes the warnings of an answer to the log, in the span of whoever asked.
     pub(super) fn tell(&self, headers: &HeaderMap) {
         for text in headers.get_all(http::header::WARNING).iter().filter_map(|v| v.to_str().ok()) {
             let Some(text) = text_of(text) else { continue };
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if told.len() >= REMEMBERED {
                 told.clear();
             }
-            if told.insert(text.clone()) {
-                tracing::warn!(warning = text, "the API warns");
+            match told.insert(text.clone()) {
+                true if self.heeded => tracing::warn!(warning = text, "the API warns"),
+                true => tracing::debug!(warning = text, "the API warns"),
+                false => {}
             }
         }
     }

@@ -96,6 +96,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let Self { name, kind, reconcile, related, indexes, sources, .. } = *self;
         let Self { filter, background, scope, reach, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
+        let heeds_warnings = self.heeds_warnings;
         let queue = Queue::with_rules(world.env.clone(), self.rules);
         if world.fence.has_lease() {
             queue.pause();
@@ -117,6 +118,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             request_limit,
             world.fence.clone(),
             world.metrics.clone(),
+            client::Warnings::new(heeds_warnings),
         );
         let declared = declaration.realize(world, &client, &queue);
         let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;

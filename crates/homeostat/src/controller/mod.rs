@@ -93,6 +93,7 @@ pub struct Controller<K> {
     rules: Rules<Key>,
     hot_loop: Option<HotLoop>,
     give_up: Option<GiveUp>,
+    heeds_warnings: bool,
 }
 
 impl<K: Object> Controller<K> {
@@ -172,6 +173,7 @@ impl<K: AnyObject> Controller<K> {
             rules: Rules::by_namespace(),
             hot_loop: Some(HotLoop::default()),
             give_up: None,
+            heeds_warnings: true,
         }
     }
 
@@ -395,6 +397,14 @@ impl<K: AnyObject> Controller<K> {
     #[must_use]
     pub fn hot_loop(mut self, limits: impl Into<Option<HotLoop>>) -> Self {
         self.hot_loop = limits.into();
+        self
+    }
+
+    /// Leaves what the API warns of out of the log, but for the level `debug`: for a controller that
+    /// uses what is deprecated, and knows it. By default each warning is logged once.
+    #[must_use]
+    pub fn without_warnings(mut self) -> Self {
+        self.heeds_warnings = false;
         self
     }
 

@@ -172,6 +172,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
                 REQUEST,
                 fence.clone(),
                 metrics,
+                client::Warnings::new(true),
             ));
         }
         let task = runnable.start(work, fence, running.observer.trouble.clone());
