@@ -138,6 +138,12 @@ fn deleted_children_come_back_with_their_labels_and_owner() {
         );
         assert_eq!(site.owner_references()[0].kind, "WebApp");
         assert_eq!(shop.owner_references()[0].kind, "Database");
+        world.quiet().await;
+        let lost = |child: &str| [format!("{child} was lost and is there again")];
+        assert_eq!(notes(world, "site", "Corrected").await, lost("Service site"));
+        assert_eq!(notes(world, "shop", "Corrected").await, lost("Secret shop-credentials"));
+        // The servers are told the new password: that is a new wish, and nobody's edit.
+        assert_eq!(notes(world, "shop", "Updated").await, ["updated StatefulSet shop"]);
     });
 }
 

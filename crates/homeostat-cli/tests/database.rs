@@ -99,7 +99,9 @@ fn nobody_of_ours_is_turned_away_by_a_database_that_begins() {
     assert!(!log().contains("FATAL"), "{}", log());
     up.kubectl(&["delete", "secret", "orders-credentials"]);
     eventually("the role has another password", || {
-        up.kubectl(&["events", "--for", "ldb/orders"]).contains("Corrected").then_some(())
+        let events = up.kubectl(&["events", "--for", "ldb/orders"]);
+        let told = ["Secret orders-credentials was lost and is there again", "in place again"];
+        told.iter().all(|words| events.contains(words)).then_some(())
     });
     assert!(!log().contains("FATAL"), "{}", log());
 

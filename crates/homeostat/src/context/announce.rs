@@ -1,28 +1,29 @@
 //! Events about children: what an apply did, in words for people. Nothing when it did nothing.
 
-use super::{Applied, Change, Context, EventType};
+use super::{Applied, Change, Context, EventType, Wish};
 use crate::kind::AnyObject;
 
 impl<K: AnyObject> Context<K> {
-    /// Records what [`Self::apply`] did to a child: `Created`; `Updated` when the primary asks for
-    /// something new; `Corrected` when it does not, so somebody else had changed the child.
+    /// Records what [`Self::apply`] did to a child: `Created`; `Updated` when something else is asked
+    /// for than before; `Corrected` when it is not, so somebody else had changed or removed the child.
     ///
-    /// The primary asks for something new while its status (`observedGeneration`) speaks of an
-    /// older generation: call this before [`Self::status`].
+    /// What was asked for before is known to a process that has applied the child. After a start, a
+    /// child that is missing is `Created`, and one that differs is `Updated` while the primary's
+    /// status (`observedGeneration`) speaks of an older generation: call this before
+    /// [`Self::status`].
     pub fn announce<T: AnyObject>(&self, applied: &Applied<T>) {
-        let reason = match applied.change {
-            Change::Created => "Created",
-            Change::Changed if self.has_news() => "Updated",
-            Change::Changed => "Corrected",
-            Change::Unchanged | Change::Deleted => return,
-        };
         let child = super::reference(&*applied.object);
         let (kind, name) = (child.kind.unwrap_or_default(), child.name.unwrap_or_default());
         let child = format!("{kind} {name}");
-        let note = match reason {
-            "Created" => format!("created {child}"),
-            "Updated" => format!("updated {child}"),
-            _ => format!("{child} is as declared again"),
+        let (reason, note) = match (applied.change, applied.wish) {
+            (Change::Unchanged | Change::Deleted, _) => return,
+            (Change::Created, Wish::First) => ("Created", format!("created {child}")),
+            (Change::Created, _) => ("Corrected", format!("{child} was lost and is there again")),
+            (Change::Changed, Wish::Different) => ("Updated", format!("updated {child}")),
+            (Change::Changed, Wish::First) if self.has_news() => {
+                ("Updated", format!("updated {child}"))
+            }
+            (Change::Changed, _) => ("Corrected", format!("{child} is as declared again")),
         };
         self.event(EventType::Normal, reason, note);
     }

@@ -16,7 +16,7 @@ use super::barrier::Part;
 use super::claim::Origin;
 use super::memory::LastApply;
 use super::write::nameless;
-use super::{Applied, Change, Context, claim, owner, request};
+use super::{Applied, Change, Context, Wish, claim, owner, request};
 use crate::cache::share;
 use crate::error::Result;
 use crate::journal::ReadFrom;
@@ -58,25 +58,29 @@ impl<K: AnyObject> Context<K> {
         }
         owner::adopt((self.kind(), primary.meta()), &kind, desired.meta_mut())?;
         let key = Key::of(&desired);
-        let wish = wish(&desired).map_err(|error| request::undecodable(&kind, &key, error))?;
-        let desired_digest = digest(wish.clone());
+        let asked = asked(&desired).map_err(|error| request::undecodable(&kind, &key, error))?;
+        let desired_digest = digest(asked.clone());
 
         let place = (kind.clone(), key.clone());
         let last = self.memory(|applied| applied.get(&place).cloned());
+        let wish = match &last {
+            None => Wish::First,
+            Some(last) if last.desired == desired_digest => Wish::Same,
+            Some(_) => Wish::Different,
+        };
         let found = self.child::<T>(&kind, &key).await?;
         if let Some(found) = &found {
             self.claim::<T>((&kind, &key), found.object.meta(), true).await?;
-            if let Some(last) = &last
-                && last.desired == desired_digest
-                && last.result == found.digest
-            {
-                return Ok(Applied { object: found.object.clone(), change: Change::Unchanged });
+            let as_left = last.as_ref().is_some_and(|last| last.result == found.digest);
+            if wish == Wish::Same && as_left {
+                let (object, change) = (found.object.clone(), Change::Unchanged);
+                return Ok(Applied { object, change, wish });
             }
         }
 
         let params = PatchParams::apply(self.controller()).force();
         let path = request::to(&kind, key.namespace.as_deref());
-        let request = path.patch(&key.name, &params, &Patch::Apply(&wish));
+        let request = path.patch(&key.name, &params, &Patch::Apply(&asked));
         let answer = self.send(request).await?;
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
         let mut value: Value = answer.decode(&kind, &key)?;
@@ -84,10 +88,9 @@ impl<K: AnyObject> Context<K> {
         let change = if answer.created {
             Change::Created
         } else if let Some(found) = &found {
-            let news = last.as_ref().is_some_and(|last| last.desired != desired_digest);
             let was = found.object.meta().resource_version.as_deref();
             let share = share::of(self.controller(), &value);
-            change(was == Some(&*revision), news, found.share, share)
+            change(was == Some(&*revision), wish == Wish::Different, found.share, share)
         } else if last.as_ref().is_some_and(|last| last.revision == revision) {
             Change::Unchanged
         } else {
@@ -105,7 +108,7 @@ impl<K: AnyObject> Context<K> {
         self.run.shared.follows.caches().transform(&kind, &mut value);
         let last = LastApply { desired: desired_digest, result: digest(intent(value)), revision };
         self.memory(|applied| applied.insert(place, last));
-        Ok(Applied { object, change })
+        Ok(Applied { object, change, wish })
     }
 
     fn memory<R>(
@@ -155,17 +158,17 @@ fn change(same_revision: bool, news: bool, before: Option<u64>, after: Option<u6
 }
 
 /// What is sent: the object without what only the server may say.
-fn wish<T: AnyObject>(desired: &T) -> serde_json::Result<Value> {
-    let mut wish = serde_json::to_value(desired)?;
-    if let Some(object) = wish.as_object_mut() {
+fn asked<T: AnyObject>(desired: &T) -> serde_json::Result<Value> {
+    let mut asked = serde_json::to_value(desired)?;
+    if let Some(object) = asked.as_object_mut() {
         object.shift_remove("status");
     }
-    if let Some(metadata) = wish.get_mut("metadata").and_then(Value::as_object_mut) {
+    if let Some(metadata) = asked.get_mut("metadata").and_then(Value::as_object_mut) {
         let servers =
             ["creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"];
         metadata.retain(|field, _| !servers.contains(&field.as_str()));
     }
-    Ok(wish)
+    Ok(asked)
 }
 
 /// The part of an object that an apply can be about.

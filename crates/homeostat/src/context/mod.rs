@@ -80,6 +80,19 @@ pub struct Applied<T> {
     pub object: Arc<T>,
     /// What the write changed.
     pub change: Change,
+    /// What was asked for, beside the last time.
+    wish: Wish,
+}
+
+/// What an apply asks for, beside what the one before asked for the same child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// The same.
+    Same,
+    /// Something else.
+    Different,
+    /// This process has not applied it before.
+    First,
 }
 
 /// What all reconciles of one controller share.
