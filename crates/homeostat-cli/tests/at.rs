@@ -94,3 +94,35 @@ fn deleting_an_at_leaves_no_pod_and_no_process() {
     assert_eq!(up.kubectl(&["get", "pods,ats", "-o", "name"]), "");
     running::eventually("no process is left", || up.descendants().is_empty().then_some(()));
 }
+
+#[test]
+fn a_pod_that_somebody_deletes_while_it_runs_is_lost_and_the_command_has_not_failed() {
+    let up = Up::start(&["--with", "at"]);
+    up.apply(&at("endless", now(), "exec sleep 86392"));
+    up.wait_for("pod/endless-pod", ".status.phase", "Running");
+    up.kubectl(&["delete", "pod", "endless-pod"]);
+    up.wait_for("at/endless", ".status.phase", "DONE");
+    for condition in ["Ready", "Degraded"] {
+        let path = format!(".status.conditions[?(@.type==\"{condition}\")].reason");
+        assert_eq!(up.value("at/endless", &path), "PodLost");
+    }
+}
+
+#[test]
+fn an_edit_of_an_at_that_has_run_is_told_to_be_of_no_use_and_what_to_do() {
+    let up = Up::start(&["--with", "at"]);
+    up.apply(&at("once", now(), "echo first"));
+    up.wait_for("at/once", ".status.phase", "DONE");
+    up.apply(&at("once", now(), "echo second"));
+    let events = running::eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "at/once", "--types=Warning"]);
+        events.contains("EditIgnored").then_some(events)
+    });
+    assert!(events.contains("create another At"), "{events}");
+    let path = ".status.conditions[?(@.type==\"Ready\")].message";
+    running::eventually("the condition says so", || {
+        up.value("at/once", path).contains("create another At").then_some(())
+    });
+    assert_eq!(up.value("at/once", ".status.phase"), "DONE");
+    assert_eq!(up.kubectl(&["logs", "once-pod"]), "first\n");
+}

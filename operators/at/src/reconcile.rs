@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use homeostat::condition::{self, Condition};
 use homeostat::context::EventType;
-use homeostat::k8s_openapi::api::core::v1::{Container, Pod, PodSchedulingGate, PodSpec};
+use homeostat::k8s_openapi::api::core::v1::{
+    Container, ContainerStatus, Pod, PodSchedulingGate, PodSpec,
+};
 use homeostat::{Context, Error, Key, Outcome, Result, labels};
+use jiff::SignedDuration;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use serde_json::json;
@@ -15,21 +18,40 @@ use crate::{At, AtStatus, OPERATOR, Phase};
 /// Keeps a Pod from being scheduled until it is on record.
 const GATE: &str = "cnat.programming-kubernetes.info/on-record";
 
+/// The reason when nobody can tell how the command would have ended.
+const POD_LOST: &str = "PodLost";
+const LOST: &str = "the Pod was removed before the command ended; it is not run again";
+
 /// Waits for the schedule, runs the command once, and follows it to its end.
 ///
 /// # Errors
 /// A bad schedule and a stranger's Pod of the same name wait for a change; all else is retried.
 pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
-    let status = at.status.as_ref();
-    let done = status.is_some_and(|status| status.phase == Some(Phase::Done));
-    if done || at.metadata.deletion_timestamp.is_some() {
+    if at.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
     }
-    match status.and_then(|status| status.pod_uid.as_deref()) {
-        Some(uid) => follow(&at, uid, &ctx).await,
-        None => begin(&at, &ctx).await,
+    let has_begun =
+        |status: &&AtStatus| status.phase == Some(Phase::Done) || status.pod_uid.is_some();
+    let Some(status) = at.status.as_ref().filter(has_begun) else {
+        return begin(&at, &ctx).await;
+    };
+    let edited = status.observed_generation < at.metadata.generation;
+    if edited {
+        ctx.event(EventType::Warning, "EditIgnored", EDIT_IGNORED);
+    }
+    match (status.phase, status.pod_uid.as_deref()) {
+        (Some(Phase::Done), _) if edited => {
+            ctx.status(status.clone().with_edit_ignored()).await?;
+            Ok(Outcome::Done)
+        }
+        (Some(Phase::Done), _) | (_, None) => Ok(Outcome::Done),
+        (_, Some(uid)) => follow(&at, uid, &ctx).await,
     }
 }
+
+/// What somebody is told who changes an `At` that has begun.
+const EDIT_IGNORED: &str = "the command runs once, and ran or runs as it was before this edit; \
+                            create another At to run it again or to run another one";
 
 /// Until a Pod is on record: wait for the schedule, make the Pod, record it, let it go. The Pod
 /// cannot run before the last step, so any of them may be repeated, with another Pod too.
@@ -59,14 +81,17 @@ async fn begin(at: &At, ctx: &Context<At>) -> Result<Outcome> {
 /// Once a Pod is on record: that one and no other, to its end.
 async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
     let Some(pod) = recorded(at, uid, ctx).await? else {
-        ctx.event(EventType::Warning, "PodLost", "the Pod was removed before the command ended");
-        ctx.status(AtStatus::lost(uid)).await?;
+        ctx.event(EventType::Warning, POD_LOST, LOST);
+        ctx.status(AtStatus::lost(Some(uid.to_owned()))).await?;
         return Ok(Outcome::Done);
     };
     open_gate(&pod, ctx).await?;
     let status = AtStatus::following(&pod);
     if status.phase == Some(Phase::Done) {
         match status.conditions.iter().find(|condition| condition.type_ == condition::DEGRADED) {
+            Some(failed) if failed.reason == POD_LOST => {
+                ctx.event(EventType::Warning, POD_LOST, failed.message.clone());
+            }
             Some(failed) => ctx.event(EventType::Warning, "Failed", failed.message.clone()),
             None => ctx.event(EventType::Normal, "Finished", "the command has ended"),
         }
@@ -150,6 +175,7 @@ impl AtStatus {
                 let ready = condition::ready("Succeeded", "the command succeeded");
                 Self::new(Phase::Done, uid, vec![ready])
             }
+            Some("Failed") if was_removed(pod) => Self::lost(uid),
             Some("Failed") => {
                 let message = format!("the command failed{}", exit_code(pod));
                 Self::new(
@@ -168,13 +194,23 @@ impl AtStatus {
         }
     }
 
-    fn lost(uid: &str) -> Self {
-        let message = "the Pod was removed before the command ended; it is not run again";
-        Self::new(
-            Phase::Done,
-            Some(uid.to_owned()),
-            vec![condition::not_ready("PodLost", message), condition::degraded("PodLost", message)],
-        )
+    fn lost(uid: Option<String>) -> Self {
+        let conditions =
+            vec![condition::not_ready(POD_LOST, LOST), condition::degraded(POD_LOST, LOST)];
+        Self::new(Phase::Done, uid, conditions)
+    }
+
+    /// The same, and that it does not follow the spec any more.
+    fn with_edit_ignored(mut self) -> Self {
+        let ready = |condition: &&mut Condition| condition.type_ == condition::READY;
+        if let Some(ready) = self.conditions.iter_mut().find(ready)
+            && !ready.message.ends_with(EDIT_IGNORED)
+        {
+            ready.message = format!("{}; {EDIT_IGNORED}", ready.message);
+        }
+        // Of the generation that it is written for.
+        self.observed_generation = None;
+        self
     }
 
     fn new(phase: Phase, pod_uid: Option<String>, conditions: Vec<Condition>) -> Self {
@@ -182,10 +218,58 @@ impl AtStatus {
     }
 }
 
+/// Whether the command was ended by somebody who removed the Pod: it had not ended before.
+fn was_removed(pod: &Pod) -> bool {
+    let Some(deleted) = &pod.metadata.deletion_timestamp else { return false };
+    // The time stamp is that by which it has to be over.
+    let grace = SignedDuration::from_secs(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let asked = deleted.0.saturating_sub(grace).unwrap_or(deleted.0);
+    let ended = container(pod).and_then(|container| {
+        container.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref().map(|time| time.0)
+    });
+    // Both are whole seconds: within the same one it was the removal.
+    ended.is_none_or(|ended| ended >= asked)
+}
+
+fn container(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
 /// ` with exit code 3`, where the Pod says so.
 fn exit_code(pod: &Pod) -> String {
-    let container =
-        pod.status.as_ref().and_then(|status| status.container_statuses.as_ref()?.first());
-    let terminated = container.and_then(|status| status.state.as_ref()?.terminated.as_ref());
+    let terminated = container(pod).and_then(|status| status.state.as_ref()?.terminated.as_ref());
     terminated.map_or_else(String::new, |end| format!(" with exit code {}", end.exit_code))
+}
+
+#[cfg(test)]
+mod tests {
+    use homeostat::k8s_openapi::api::core::v1::Pod;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reason(removed: Option<(&str, i64)>, ended: &str) -> String {
+        let (stamp, grace) = removed.unzip();
+        let state = json!({ "terminated": { "exitCode": 143, "finishedAt": ended } });
+        let container = json!({ "name": "command", "image": "busybox", "imageID": "", "ready": false,
+            "restartCount": 0, "state": state });
+        let metadata: Value =
+            json!({ "uid": "1", "deletionTimestamp": stamp, "deletionGracePeriodSeconds": grace });
+        let pod: Pod = serde_json::from_value(json!({ "metadata": metadata,
+            "status": { "phase": "Failed", "containerStatuses": [container] } }))
+        .unwrap();
+        let status = AtStatus::following(&pod);
+        assert_eq!(status.phase, Some(Phase::Done));
+        status.conditions.into_iter().find(|one| one.type_ == condition::DEGRADED).unwrap().reason
+    }
+
+    #[test]
+    fn a_command_that_failed_is_told_from_one_whose_pod_was_removed() {
+        assert_eq!(reason(None, "2026-01-01T00:00:05Z"), "CommandFailed");
+        // Asked to go at second 10, with 30 seconds to do so.
+        let removed = Some(("2026-01-01T00:00:40Z", 30));
+        assert_eq!(reason(removed, "2026-01-01T00:00:12Z"), POD_LOST);
+        assert_eq!(reason(removed, "2026-01-01T00:00:10Z"), POD_LOST);
+        assert_eq!(reason(removed, "2026-01-01T00:00:09Z"), "CommandFailed");
+    }
 }
