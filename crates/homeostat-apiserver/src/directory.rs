@@ -74,7 +74,8 @@ impl DataDirectory {
     /// at all) when there is none.
     ///
     /// # Errors
-    /// [`StorageError::Io`] when it cannot be read or written, or whatever `make` fails with.
+    /// [`StorageError::Io`] when it cannot be read or written, [`StorageError::Damaged`] when it is no
+    /// text, or whatever `make` fails with.
     pub fn keep<E: From<StorageError>>(
         &self,
         name: &str,
@@ -84,6 +85,9 @@ impl DataDirectory {
         match fs::read_to_string(&path) {
             Ok(text) => return Ok(text),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(StorageError::damaged(path, 0, "it is no text").into());
+            }
             Err(source) => return Err(failed("read", &path, source).into()),
         }
         let text = make()?;

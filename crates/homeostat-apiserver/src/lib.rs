@@ -34,7 +34,7 @@ pub mod validate;
 mod warn;
 mod webhook_client;
 
-pub use auth::{Access, Identity, SigningKey, User};
+pub use auth::{Access, Identity, IdentityError, SigningKey, User};
 pub use directory::DataDirectory;
 pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};

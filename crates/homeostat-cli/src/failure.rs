@@ -1,9 +1,10 @@
 //! Why `homeostat` could not do what it was asked, and what to do about it.
 
-use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use console::style;
+use homeostat::error::chain;
+use homeostat_apiserver::DataDirectory;
 use homeostat_apiserver::store::StorageError;
 use miette::Diagnostic;
 
@@ -72,6 +73,24 @@ pub(crate) enum Failure {
     ))]
     Data(#[source] StorageError),
 
+    #[error("the data directory is damaged")]
+    #[diagnostic(help(
+        "put a copy of {dir} that was made before in its place, or move it away and start again with an empty one: \
+         mv {dir} {dir}.damaged",
+        dir = path.display()
+    ))]
+    DataDamaged {
+        path: PathBuf,
+        #[source]
+        source: StorageError,
+    },
+
+    #[error("the data directory was written by a newer homeostat")]
+    #[diagnostic(help(
+        "use the version that wrote it, or a newer one, or name another directory with --data DIR"
+    ))]
+    DataTooNew(#[source] StorageError),
+
     #[error("{} is not a directory", path.display())]
     #[diagnostic(help(
         "name a directory, or one that is to be made, with --data DIR; \
@@ -104,37 +123,39 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Why a data directory is of no use.
-    pub(crate) fn data(error: StorageError) -> Self {
+    /// Why the data directory at `path` is of no use.
+    pub(crate) fn data(path: &Path, error: StorageError) -> Self {
         match error {
             StorageError::InUse { path } => Self::DataInUse { path },
             StorageError::NotADirectory { path } => Self::DataNoDirectory { path },
             StorageError::OfAnother { path, found } => Self::DataOfAnother { path, found },
+            source @ StorageError::Damaged { .. } => {
+                Self::DataDamaged { path: path.to_owned(), source }
+            }
+            error @ StorageError::TooNew { .. } => Self::DataTooNew(error),
             error => Self::Data(error),
         }
+    }
+
+    /// That a small file of the data directory does not hold what it should.
+    pub(crate) fn damaged(directory: &DataDirectory, name: &str, what: &str) -> Self {
+        let (path, what) = (directory.path().join(name), what.to_owned());
+        Self::data(directory.path(), StorageError::Damaged { path, at: 0, what })
     }
 
     /// Says on standard error what is wrong, why, and what to do, in the form of `clap`'s own errors.
     #[allow(clippy::print_stderr, reason = "this is where words go")]
     pub(crate) fn tell(&self) {
-        eprintln!("{} {}", style("error:").for_stderr().red().bold(), self.sentence());
+        eprintln!("{} {}", style("error:").for_stderr().red().bold(), chain(self));
         if let Some(help) = self.help() {
             eprintln!("\n  {} {help}", style("tip:").for_stderr().green());
         }
     }
+}
 
-    /// The failure and its causes, each said once.
-    fn sentence(&self) -> String {
-        let mut sentence = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
-            if !sentence.contains(&said) {
-                sentence.push_str(": ");
-                sentence.push_str(&said);
-            }
-            cause = error.source();
-        }
-        sentence
-    }
+/// Says on standard error what is not as somebody may expect, and what to do about it.
+#[allow(clippy::print_stderr, reason = "this is where words go")]
+pub(crate) fn warn(what: &str, tip: &str) {
+    eprintln!("{} {what}", style("warning:").for_stderr().yellow().bold());
+    eprintln!("\n  {} {tip}\n", style("tip:").for_stderr().green());
 }

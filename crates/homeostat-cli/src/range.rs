@@ -35,9 +35,12 @@ impl ServiceRange {
         if let Some(directory) = data {
             let octet = found.addresses.base.octets()[1];
             let kept = directory.keep("services", || Ok(format!("127.{octet}.0.0/16\n")));
-            let kept = kept.map_err(Failure::Data)?;
-            let octet =
-                kept.split('.').nth(1).and_then(|octet| octet.parse().ok()).unwrap_or(octet);
+            let kept = kept.map_err(|error| Failure::data(directory.path(), error))?;
+            let octet = kept.split('.').nth(1).and_then(|octet| octet.parse().ok());
+            let octet = octet.filter(|octet| (FIRST..FIRST + RANGES).contains(octet));
+            let no_range =
+                || Failure::damaged(directory, "services", "it is no range of addresses");
+            let octet = octet.ok_or_else(no_range)?;
             if octet != found.addresses.base.octets()[1] {
                 found = Self::exactly(octet).await.ok_or(Failure::RangeTaken { range: kept })?;
             }

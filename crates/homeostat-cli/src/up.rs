@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use homeostat::Env;
-use homeostat_apiserver::{DataDirectory, Identity, Server, ServerConfig};
+use homeostat_apiserver::{DataDirectory, Identity, IdentityError, Server, ServerConfig};
 use homeostat_cluster::{CertificateAuthority, ClusterConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::advice::hint;
 use crate::demo;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::kubeconfig::Kubeconfig;
 use crate::log::Log;
 use crate::operators::{self, Operator};
@@ -86,7 +86,10 @@ impl Up {
         let mut interrupted = interruption()?;
         let env = Env::system();
         let data = match &self.data {
-            Some(path) => Some(DataDirectory::open(path).map_err(Failure::data)?),
+            Some(path) => {
+                let opened = DataDirectory::open(path);
+                Some(opened.map_err(|error| Failure::data(path, error))?)
+            }
             None => None,
         };
         let (listener, port) = listen(self.port, data.as_ref()).await?;
@@ -94,14 +97,20 @@ impl Up {
             Some(directory) => Identity::kept(&env, directory, &[]),
             None => Identity::generate(&env, &[]),
         };
-        let identity = identity.map_err(|error| Failure::Start(error.into()))?;
+        let identity = identity.map_err(|error| match (error, &data) {
+            (IdentityError::Storage(error), Some(data)) => Failure::data(data.path(), error),
+            (error, _) => Failure::Start(error.into()),
+        })?;
         let range = ServiceRange::reserve(&env, data.as_ref()).await?;
         let mut config = ServerConfig::new(env.clone());
         config.service_account_admission = true;
         config.service_range = range.addresses;
         config.compaction = Duration::from_secs(self.compaction_interval);
         let server = match &data {
-            Some(directory) => Server::open(config, directory).await.map_err(Failure::Data)?,
+            Some(directory) => {
+                let opened = Server::open(config, directory).await;
+                opened.map_err(|error| Failure::data(directory.path(), error))?
+            }
             None => Server::new(config),
         };
 
@@ -179,13 +188,24 @@ async fn listen(
         None => bind(0).await?,
     };
     let Some(directory) = data else { return Ok((listener, port)) };
-    let kept = directory.keep("port", || Ok(format!("{port}\n"))).map_err(Failure::Data)?;
-    match kept.trim().parse() {
-        // Kubeconfigs that people have copied go on working. When somebody else has the port now,
-        // that is no reason not to start.
-        Ok(kept) if kept != port => Ok(bind(kept).await.unwrap_or((listener, port))),
-        _ => Ok((listener, port)),
+    let kept = directory.keep("port", || Ok(format!("{port}\n")));
+    let kept = kept.map_err(|error| Failure::data(directory.path(), error))?;
+    let kept: u16 =
+        kept.trim().parse().map_err(|_| Failure::damaged(directory, "port", "it is no port"))?;
+    if kept == port {
+        return Ok((listener, port));
     }
+    // Kubeconfigs that people have copied go on working. When somebody else has the port now, that is
+    // no reason not to start.
+    bind(kept).await.or_else(|_| {
+        let moved = format!("port {kept}, where this cluster was before, is taken: it is at {port} for now");
+        let tip = format!(
+            "use the kubeconfig that is named below; for copies of the one before, stop what listens on {kept} \
+             and start again"
+        );
+        warn(&moved, &tip);
+        Ok((listener, port))
+    })
 }
 
 async fn bind(port: u16) -> Result<(TcpListener, u16), Failure> {

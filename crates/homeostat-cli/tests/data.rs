@@ -5,6 +5,7 @@
 mod running;
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -132,6 +133,48 @@ fn a_directory_that_is_in_use_or_damaged_is_refused_with_advice() {
     fs::write(&log, &bytes).unwrap();
     let words = refused(&data);
     assert!(words.contains("is damaged at byte 24"), "{words}");
-    assert!(words.contains("Restore the data directory from a copy"), "{words}");
     assert_eq!(fs::read(&log).unwrap(), bytes, "a refused file is left as it is");
+    let advised = |words: &str| {
+        let (_, tip) = words.split_once("tip: ").unwrap_or_else(|| panic!("no tip: {words}"));
+        let shown = data.canonicalize().unwrap().display().to_string();
+        assert!(tip.contains("a copy"), "{words}");
+        assert!(tip.trim().ends_with(&format!("mv {shown} {shown}.damaged")), "{words}");
+    };
+    advised(&words);
+    for name in ["services", "token", "authority.pem", "port"] {
+        fs::write(data.join(name), [b'\n', 0xff]).unwrap();
+        let words = refused(&data);
+        assert!(words.contains(&format!("{name} is damaged")), "{words}");
+        advised(&words);
+        fs::write(data.join(name), "\n").unwrap();
+        let words = refused(&data);
+        assert!(words.contains(&format!("{name} is damaged")), "{words}");
+        advised(&words);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_meanwhile_is_said_to_be_another_and_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let start = || Up::start(&["--data", data.to_str().unwrap()]);
+    let port = |up: &Up| {
+        let server = "jsonpath={.clusters[0].cluster.server}";
+        let server = up.kubectl(&["config", "view", "-o", server]);
+        server.rsplit(':').next().unwrap().parse::<u16>().unwrap()
+    };
+    let up = start();
+    let first = port(&up);
+    assert_eq!(up.log(), "");
+    up.end(Signal::SIGTERM);
+    let taken = TcpListener::bind(("127.0.0.1", first)).unwrap();
+    let up = start();
+    let words = up.log();
+    assert!(words.starts_with(&format!("warning: port {first}, ")), "{words}");
+    assert!(words.contains(&format!("is at {} for now", port(&up))), "{words}");
+    assert!(words.contains("tip: use the kubeconfig"), "{words}");
+    up.end(Signal::SIGTERM);
+    drop(taken);
+    let up = start();
+    assert_eq!((port(&up), up.log()), (first, String::new()));
 }

@@ -20,6 +20,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use homeostat_env::Env;
 
 use crate::directory::DataDirectory;
+use crate::store::StorageError;
 
 pub(crate) use attributes::Attributes;
 pub(crate) use authenticate::{Outside, caller};
@@ -70,10 +71,19 @@ impl Identity {
         directory: &DataDirectory,
         names: &[&str],
     ) -> Result<Self, IdentityError> {
+        const AUTHORITY: &str = "authority.pem";
+        const TOKEN: &str = "token";
+        let damaged = |name, what| StorageError::damaged(directory.path().join(name), 0, what);
         let make = || Ok::<_, IdentityError>(Authority::generate(env)?.to_text());
-        let authority = Authority::from_text(&directory.keep("authority.pem", make)?)?;
-        let token = directory.keep("token", || Ok::<_, IdentityError>(new_token(env)))?;
-        Self::issue(env, authority, token, names)
+        let authority = Authority::from_text(&directory.keep(AUTHORITY, make)?);
+        let authority = authority
+            .map_err(|_| damaged(AUTHORITY, "it holds no certificate with its private key"))?;
+        let token = directory.keep(TOKEN, || Ok::<_, IdentityError>(new_token(env)))?;
+        // An empty one would let everybody in.
+        if token.trim().is_empty() {
+            return Err(damaged(TOKEN, "it is empty").into());
+        }
+        Self::issue(env, authority, token.trim().to_owned(), names)
     }
 
     fn issue(

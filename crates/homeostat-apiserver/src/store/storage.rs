@@ -66,8 +66,7 @@ pub enum StorageError {
     },
     /// What is there is not what was written.
     #[error(
-        "{path} is damaged at byte {at}: {what}. Nothing was changed. Restore the data directory \
-         from a copy, or move it away to begin with an empty one",
+        "{path} is damaged at byte {at}: {what}; nothing was changed",
         path = path.display()
     )]
     Damaged {
@@ -106,8 +105,7 @@ pub enum StorageError {
     Failed,
     /// Written by a version that knows more.
     #[error(
-        "{path} has format {found}, and this version reads up to {known}: use the version that \
-         wrote it, or a newer one",
+        "{path} has format {found}, and this version reads up to {known}",
         path = path.display()
     )]
     TooNew {
