@@ -4,6 +4,7 @@
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+use super::choice::choose;
 use super::feed::Deed;
 use super::health::Health;
 use super::tree::{Fact, Row, rows};
@@ -11,7 +12,11 @@ use super::tree::{Fact, Row, rows};
 /// A longer name moves no state away from the others.
 const WIDEST: usize = 60;
 
-/// With less room than this beside the name, a phrase goes on below the name.
+/// What stands between a name and its state: two spaces, the mark, a space.
+const BETWEEN: usize = 4;
+
+/// With less room than this for states beside the names, the window is narrow: marks come first, and
+/// states go below.
 const NARROWEST: usize = 24;
 
 /// How far a phrase below a name is moved in.
@@ -65,21 +70,27 @@ fn options<'a>(width: usize) -> Options<'a> {
 }
 
 fn tree(facts: &[Fact], window: Window) -> Vec<String> {
-    let mut rows = rows(facts);
-    let mut missing = Vec::new();
-    if rows.len() > window.height {
-        missing = rows.split_off(window.height.saturating_sub(1));
+    let (mut shown, mut missing) = (facts.to_vec(), Vec::new());
+    if facts.len() > window.height {
+        (shown, missing) = choose(facts, window.height.saturating_sub(1));
     }
+    let rows = rows(&shown);
     // As wide as the names need: states stand near them.
     let widths = rows.iter().map(|row| display_width(&row.name));
     let column = widths.filter(|width| *width <= WIDEST).max().unwrap_or(0);
-    let mut drawn: Vec<Drawn> =
-        rows.iter().map(|row| Drawn::new(row, column, window.width)).collect();
+    let is_narrow = column + BETWEEN + NARROWEST > window.width;
+    let mut drawn: Vec<Drawn> = rows
+        .iter()
+        .map(|row| match is_narrow {
+            true => Drawn::narrow(row, window.width),
+            false => Drawn::wide(row, column, window.width),
+        })
+        .collect();
     let used = rows.len() + usize::from(!missing.is_empty());
     ration(&mut drawn, window.height.saturating_sub(used), window.width);
     let mut lines: Vec<String> = drawn.into_iter().flat_map(|drawn| drawn.lines).collect();
     if !missing.is_empty() {
-        lines.push(left_out(&missing));
+        lines.push(left_out(&missing, shown.is_empty()));
     }
     lines.truncate(window.height);
     lines
@@ -95,23 +106,37 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(row: &Row<'_>, column: usize, width: usize) -> Self {
+    /// Names in one column, states in another; a long one goes on below itself.
+    fn wide(row: &Row<'_>, column: usize, width: usize) -> Self {
         let Fact { state, health, .. } = row.fact;
         let padding = column.saturating_sub(display_width(&row.name));
         let head = format!("{}{:padding$}  {} ", row.name, "", health.mark());
-        let (health, whole) = (*health, format!("{head}{state}"));
+        let (health, whole, start) = (*health, format!("{head}{state}"), display_width(&head));
         if display_width(&whole) <= width {
             return Self { health, lines: vec![whole.clone()], whole };
         }
-        let start = display_width(&head);
-        let beside = width.saturating_sub(start) >= NARROWEST;
-        let space = if beside { start.saturating_sub(display_width(&row.below)) } else { STEP };
+        if width.saturating_sub(start) < NARROWEST {
+            return Self::narrow(row, width);
+        }
+        let space = start.saturating_sub(display_width(&row.below));
         let indent = format!("{}{:space$}", row.below, "");
-        let options = options(width).subsequent_indent(&indent);
-        let options = options.initial_indent(if beside { &head } else { &indent });
+        let options = options(width).initial_indent(&head).subsequent_indent(&indent);
+        let lines = textwrap::wrap(state, options).into_iter().map(Into::into).collect();
+        Self { health, whole, lines }
+    }
+
+    /// The mark first, where no window is too narrow for it; a long state goes below the name.
+    fn narrow(row: &Row<'_>, width: usize) -> Self {
+        let Fact { state, health, .. } = row.fact;
+        let head = format!("{} {}", health.mark(), row.name);
+        let (health, whole) = (*health, format!("{head}  {state}"));
+        if display_width(&whole) <= width {
+            return Self { health, lines: vec![whole.clone()], whole };
+        }
+        let indent = format!("  {}{:STEP$}", row.below, "");
+        let options = options(width).initial_indent(&indent).subsequent_indent(&indent);
         let wrapped = textwrap::wrap(state, options).into_iter().map(Into::into);
-        let name = (!beside).then(|| head.trim_end().to_owned());
-        Self { health, whole, lines: name.into_iter().chain(wrapped).collect() }
+        Self { health, whole, lines: [head].into_iter().chain(wrapped).collect() }
     }
 }
 
@@ -134,9 +159,16 @@ fn ration(drawn: &mut [Drawn], mut spare: usize, width: usize) {
     }
 }
 
-fn left_out(missing: &[Row<'_>]) -> String {
-    let failing = missing.iter().filter(|row| row.fact.health == Health::Failing).count();
+fn left_out(missing: &[Fact], is_all: bool) -> String {
+    let count = |health| missing.iter().filter(|fact| fact.health == health).count();
+    let (failing, on_their_way) = (count(Health::Failing), count(Health::OnItsWay));
     let failing = if failing > 0 { format!(", {failing} failing") } else { String::new() };
+    if is_all {
+        let well = count(Health::Well);
+        let rest =
+            if on_their_way > 0 { format!(", {on_their_way} on their way") } else { String::new() };
+        return format!("{} objects: {well} well{failing}{rest}", missing.len());
+    }
     format!("… and {} more{failing}: make the window higher, or ask kubectl", missing.len())
 }
 
@@ -193,15 +225,15 @@ mod tests {
         assert_eq!(
             drawn(&facts, 30, 24),
             [
-                "Database d        ✗",
-                "│    image \"postgres:99\" needs",
-                "│    PostgreSQL 99 on the",
-                "│    host, which has",
-                "│    postgres:15 only; use",
-                "│    that, or install the",
-                "│    other version and the Pod",
-                "│    will start",
-                "└─ StatefulSet s  ● Ready",
+                "✗ Database d",
+                "  │    image \"postgres:99\"",
+                "  │    needs PostgreSQL 99 on",
+                "  │    the host, which has",
+                "  │    postgres:15 only; use",
+                "  │    that, or install the",
+                "  │    other version and the",
+                "  │    Pod will start",
+                "● └─ StatefulSet s  Ready",
             ]
         );
     }
@@ -223,7 +255,7 @@ mod tests {
         let facts = [failing("Database d", "1", None), fact("StatefulSet s", "2", Some("1"))];
         assert_eq!(
             drawn(&facts, 30, 2),
-            ["Database d        ✗ image \"po…", "└─ StatefulSet s  ● Ready"]
+            ["✗ Database d  image \"postgres…", "● └─ StatefulSet s  Ready"]
         );
     }
 
@@ -236,6 +268,21 @@ mod tests {
         let lines = drawn(&facts, 300, 4);
         assert!(lines.len() == 4 && lines[2].starts_with("Pod 2"), "{lines:?}");
         assert!(lines[3].contains("2 more, 2 failing"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_smallest_window_tells_how_things_are() {
+        let facts = [
+            fact("WebApp w", "1", None),
+            fact("Deployment with-a-long-name", "2", Some("1")),
+            failing("Database with-a-long-name", "3", None),
+        ];
+        assert_eq!(
+            drawn(&facts, 20, 3),
+            ["✗ Database with-a-l…", "● WebApp w  Ready", "● └─ Deployment wit…"]
+        );
+        assert_eq!(drawn(&facts, 20, 2), ["✗ Database with-a-l…", "… and 2 more: make …"]);
+        assert_eq!(drawn(&facts, 40, 1), ["3 objects: 2 well, 1 failing"]);
     }
 
     #[test]

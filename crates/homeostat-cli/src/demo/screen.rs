@@ -4,8 +4,6 @@
 //! can tell. So the picture has the terminal's other screen, which is only as large as the window,
 //! and is drawn whole each time. At the end the ordinary screen is back, with the last picture on it.
 
-use std::collections::BTreeMap;
-
 use console::{Term, style};
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{getpgrp, tcgetpgrp};
@@ -14,6 +12,7 @@ use super::calls::{Call, Calls};
 use super::feed::Deed;
 use super::health::Health;
 use super::picture::{Window, picture};
+use super::plain::Plain;
 use super::tree::Fact;
 use crate::log;
 use crate::say::say;
@@ -32,7 +31,7 @@ const MOST_DEEDS: usize = 100;
 /// Where the view goes.
 pub(crate) enum Screen {
     Terminal(Picture),
-    Lines { shown: BTreeMap<String, String> },
+    Lines(Plain),
 }
 
 impl Screen {
@@ -43,7 +42,7 @@ impl Screen {
             let (facts, deeds) = (Vec::new(), Vec::new());
             Self::Terminal(Picture { terminal, heading, facts, deeds, up: false })
         } else {
-            Self::Lines { shown: BTreeMap::new() }
+            Self::Lines(Plain::default())
         }
     }
 
@@ -51,7 +50,7 @@ impl Screen {
     pub(crate) fn calls(&self) -> Calls {
         match self {
             Self::Terminal(_) => Calls::listen(),
-            Self::Lines { .. } => Calls::default(),
+            Self::Lines(_) => Calls::default(),
         }
     }
 
@@ -71,11 +70,11 @@ impl Screen {
                 picture.deeds.drain(..picture.deeds.len().saturating_sub(MOST_DEEDS));
                 picture.draw();
             }
-            Self::Lines { shown } => {
-                for deed in news {
-                    say(format_args!("{}", deed.words));
+            Self::Lines(plain) => {
+                let deeds = news.into_iter().map(|deed| deed.words);
+                for line in deeds.chain(plain.news(&facts)) {
+                    say(format_args!("{line}"));
                 }
-                print_changes(shown, &facts);
             }
         }
     }
@@ -166,18 +165,4 @@ fn painted(line: &str) -> String {
         return format!("{before}{mark}{after}");
     }
     line.to_owned()
-}
-
-fn print_changes(shown: &mut BTreeMap<String, String>, facts: &[Fact]) {
-    let now: BTreeMap<String, String> =
-        facts.iter().map(|fact| (fact.title.clone(), fact.state.clone())).collect();
-    for (title, state) in &now {
-        if shown.get(title) != Some(state) {
-            say(format_args!("{title}: {state}"));
-        }
-    }
-    for title in shown.keys().filter(|title| !now.contains_key(*title)) {
-        say(format_args!("{title}: gone"));
-    }
-    *shown = now;
 }

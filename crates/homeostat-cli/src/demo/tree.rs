@@ -12,6 +12,8 @@ pub(crate) struct Fact {
     pub(crate) uid: String,
     /// The uid of its controller.
     pub(crate) owner: Option<String>,
+    /// Whether it is an object of an operator.
+    pub(crate) is_root: bool,
     /// How it is, in a phrase: `2 of 2 ready`, or whatever went wrong.
     pub(crate) state: String,
     /// Whether it is as it should be.
@@ -78,6 +80,7 @@ pub(super) mod tests {
             title: title.to_owned(),
             uid: uid.to_owned(),
             owner: owner.map(str::to_owned),
+            is_root: owner.is_none(),
             state: "Ready".to_owned(),
             health: Health::Well,
         }

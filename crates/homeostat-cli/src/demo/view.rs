@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::Notify;
 
+use super::family::Family;
 use super::feed::Feed;
 use super::health::health;
 use super::samples;
@@ -47,6 +48,7 @@ pub(crate) async fn watch(
     let events = follow(Kind::of::<Event>());
     let mut screen = Screen::new(advice(kubeconfig, true));
     let mut calls = screen.calls();
+    let mut family = Family::default();
     loop {
         tokio::select! {
             biased;
@@ -54,7 +56,7 @@ pub(crate) async fn watch(
             call = calls.next() => screen.heed(call),
         }
         let news = feed.news(&events_about(&chosen, &events));
-        screen.show(facts(&informers, env.now()), news);
+        screen.show(family.of(facts(&chosen, &informers, env.now())), news);
     }
 }
 
@@ -93,29 +95,30 @@ fn kinds(chosen: &[Operator]) -> Vec<Kind> {
     kinds
 }
 
-/// What there is to show: roots of the operators and everything that has an owner.
-fn facts(informers: &[Informer], now: Timestamp) -> Vec<Fact> {
+/// What there is of the operators' objects and of everything that has an owner.
+fn facts(chosen: &[Operator], informers: &[Informer], now: Timestamp) -> Vec<Fact> {
+    let kinds: Vec<Kind> = chosen.iter().map(|operator| (operator.kind)()).collect();
     let mut facts = Vec::new();
     for informer in informers {
+        let is_root = kinds.contains(informer.kind());
         for entry in informer.entries() {
             let owner = entry.header.controller().map(|owner| owner.uid.to_string());
-            let ours = informer.kind().group().contains("homeostat.dev")
-                || informer.kind().group().contains("programming-kubernetes");
-            if ours || owner.is_some() {
-                facts.push(fact(informer.kind(), &entry, owner, now));
+            if is_root || owner.is_some() {
+                facts.push(fact(informer.kind(), &entry, owner, is_root, now));
             }
         }
     }
     facts
 }
 
-fn fact(kind: &Kind, entry: &Entry, owner: Option<String>, now: Timestamp) -> Fact {
+fn fact(kind: &Kind, entry: &Entry, owner: Option<String>, is_root: bool, now: Timestamp) -> Fact {
     let object = entry.value().unwrap_or_default();
     let (health, state) = health(kind.kind(), &object, now);
     Fact {
         title: format!("{} {}", kind.kind(), entry.header.key.name),
         uid: entry.header.uid.to_string(),
         owner,
+        is_root,
         state,
         health,
     }

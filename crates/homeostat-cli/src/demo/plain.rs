@@ -1,0 +1,84 @@
+//! The view as plain lines: what is new about each object, once. Pure: facts in, lines out.
+
+use std::collections::BTreeMap;
+
+use super::health::Health;
+use super::tree::Fact;
+
+/// Knows what was said.
+#[derive(Debug, Default)]
+pub(crate) struct Plain(BTreeMap<String, Said>);
+
+/// What was said about one object.
+#[derive(Debug)]
+struct Said {
+    state: String,
+    /// All its complaints since it was well or on its way: one that fails again and again (to get
+    /// its image, to wait, to get its image) says the same again and again.
+    complaints: Vec<String>,
+}
+
+impl Plain {
+    /// What is to be said now.
+    pub(crate) fn news(&mut self, facts: &[Fact]) -> Vec<String> {
+        let mut sorted: Vec<&Fact> = facts.iter().collect();
+        sorted.sort_by(|a, b| a.title.cmp(&b.title));
+        let (mut lines, mut now) = (Vec::new(), BTreeMap::new());
+        for Fact { title, state, health, .. } in sorted {
+            let before = self.0.remove(title);
+            let is_old = before.as_ref().is_some_and(|said| said.state == *state);
+            let mut complaints = before.map(|said| said.complaints).unwrap_or_default();
+            let mut is_news = !is_old;
+            if *health == Health::Failing {
+                is_news &= !complaints.contains(state);
+                if is_news {
+                    complaints.push(state.clone());
+                }
+            } else {
+                complaints.clear();
+            }
+            if is_news {
+                lines.push(format!("{title}: {state}"));
+            }
+            now.insert(title.clone(), Said { state: state.clone(), complaints });
+        }
+        lines.extend(self.0.keys().map(|title| format!("{title}: gone")));
+        self.0 = now;
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::tests::fact;
+    use super::*;
+
+    fn pod(health: Health, state: &str) -> Vec<Fact> {
+        vec![Fact { health, state: state.to_owned(), ..fact("Pod p", "1", None) }]
+    }
+
+    #[test]
+    fn every_change_is_told_once_and_the_end_too() {
+        let mut plain = Plain::default();
+        let running = pod(Health::Well, "Running");
+        assert_eq!(plain.news(&running), ["Pod p: Running"]);
+        assert_eq!(plain.news(&running), [""; 0]);
+        assert_eq!(plain.news(&pod(Health::OnItsWay, "going")), ["Pod p: going"]);
+        assert_eq!(plain.news(&[]), ["Pod p: gone"]);
+        assert_eq!(plain.news(&running), ["Pod p: Running"]);
+    }
+
+    #[test]
+    fn complaints_that_take_turns_are_told_once_until_it_is_better() {
+        let mut plain = Plain::default();
+        let errors =
+            [pod(Health::Failing, "ErrImagePull"), pod(Health::Failing, "ImagePullBackOff")];
+        let told = [plain.news(&errors[0]), plain.news(&errors[1])].concat();
+        assert_eq!(told, ["Pod p: ErrImagePull", "Pod p: ImagePullBackOff"]);
+        for turn in 0..6 {
+            assert_eq!(plain.news(&errors[turn % 2]), [""; 0]);
+        }
+        assert_eq!(plain.news(&pod(Health::Well, "Running")), ["Pod p: Running"]);
+        assert_eq!(plain.news(&errors[0]), ["Pod p: ErrImagePull"]);
+    }
+}
