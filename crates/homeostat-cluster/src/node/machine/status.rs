@@ -211,7 +211,7 @@ impl Unit {
         match &self.state {
             State::Running { id, .. } => Some(id.clone()),
             State::Ended(end) => end.id.clone(),
-            State::Waiting { .. } | State::Starting => {
+            State::Waiting { .. } | State::Starting { .. } => {
                 self.last.as_ref().and_then(|end| end.id.clone())
             }
         }
@@ -223,10 +223,13 @@ impl Unit {
             ..ContainerState::default()
         };
         match &self.state {
-            State::Waiting { reason: "", .. } | State::Starting => match &self.last {
-                Some(end) => terminated(end),
-                None => wait(waiting, None),
-            },
+            State::Starting { refused: Some((reason, message)) } => wait(reason, message.clone()),
+            State::Waiting { reason: "", .. } | State::Starting { refused: None } => {
+                match &self.last {
+                    Some(end) => terminated(end),
+                    None => wait(waiting, None),
+                }
+            }
             State::Waiting { reason, message, .. } => wait(reason, message.clone()),
             State::Running { since, .. } => ContainerState {
                 running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),

@@ -138,6 +138,9 @@ fn a_missing_image_is_an_error_first_and_a_back_off_then() {
     assert!(starts(&machine.advance(at(1))).is_empty());
     assert_eq!(waiting(&mut machine, 1).as_deref(), Some("ImagePullBackOff"));
     assert_eq!(starts(&machine.advance(at(11))), ["a"]);
+    assert_eq!(waiting(&mut machine, 11).as_deref(), Some("ImagePullBackOff"), "still");
+    machine.refused("a", StartFailure::Image("no".into()), at(11));
+    assert_eq!(waiting(&mut machine, 11).as_deref(), Some("ErrImagePull"));
 }
 
 #[test]

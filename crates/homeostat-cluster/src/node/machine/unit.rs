@@ -79,8 +79,11 @@ pub(super) enum State {
         message: Option<String>,
         until: Option<Timestamp>,
     },
-    /// The agent is at it; what was shown before is still shown.
-    Starting,
+    /// The agent is at it. Why it could not start before is shown until it is known to be otherwise:
+    /// somebody who waits for its end must not be told at each attempt that it is over.
+    Starting {
+        refused: Option<(&'static str, Option<String>)>,
+    },
     Running {
         id: String,
         since: Timestamp,
@@ -129,7 +132,7 @@ impl Unit {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.state, State::Starting | State::Running { .. })
+        matches!(self.state, State::Starting { .. } | State::Running { .. })
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -176,14 +179,16 @@ impl Unit {
         if self.ended().is_some() && self.restarts(policy) {
             self.back_off(pod, now, out);
         }
-        match self.state {
-            State::Waiting { until: Some(until), .. } if until > now => {}
+        match &self.state {
+            State::Waiting { until: Some(until), .. } if *until > now => {}
             State::Waiting { reason: "ErrImagePull", .. } => self.back_off_pull(now, out),
-            State::Waiting { .. } => {
-                self.state = State::Starting;
+            State::Waiting { reason, message, .. } => {
+                let is_refusal = !matches!(*reason, "" | "CrashLoopBackOff");
+                let refused = is_refusal.then(|| (*reason, message.clone()));
+                self.state = State::Starting { refused };
                 out.push(Action::Start { container: self.spec.name.clone(), attempt: self.runs });
             }
-            State::Starting | State::Running { .. } | State::Ended(_) => {}
+            State::Starting { .. } | State::Running { .. } | State::Ended(_) => {}
         }
     }
 
