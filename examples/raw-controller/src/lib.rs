@@ -40,6 +40,7 @@ pub async fn run(client: kube::Client, env: Env, stop: impl Future<Output = ()>)
     });
     deployments.start();
     deployments.wait_for_sync().await;
+    tracing::info!("running");
 
     let work = async {
         while let Some(item) = queue.get().await {

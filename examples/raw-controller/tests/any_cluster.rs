@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+use std::process::Command;
+
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
 use homeostat_testing::{on_cluster, pod_template};
-use raw_controller::SIDECAR;
+use raw_controller::{SELECTOR, SIDECAR};
 use serde_json::json;
 
 fn containers(deployment: &Deployment) -> Vec<String> {
@@ -48,4 +50,17 @@ fn a_labelled_deployment_gets_one_sidecar_and_never_a_second() {
         stop.send(()).unwrap();
         controller.await.unwrap().unwrap();
     });
+}
+
+#[test]
+fn the_program_says_at_once_what_it_does_and_how_to_see_it() {
+    // Also before there is a cluster to be seen.
+    let program = Command::new(env!("CARGO_BIN_EXE_raw-controller"))
+        .env("KUBECONFIG", "/nowhere")
+        .env_remove("RUST_LOG")
+        .output()
+        .unwrap();
+    let words = String::from_utf8(program.stderr).unwrap();
+    assert!(words.lines().next().unwrap().contains(SELECTOR), "{words}");
+    assert!(words.contains("kubectl label deployment web"), "{words}");
 }
