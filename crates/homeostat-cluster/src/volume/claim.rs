@@ -92,9 +92,11 @@ async fn reconcile(
             let volume = matching::provision(&claim, class, &root);
             let made = tokio::fs::create_dir_all(root.join(volume.name_any())).await;
             made.map_err(Error::transient)?;
-            write::create(ctx.client(), None, &volume).await?;
-            let note = format!("Successfully provisioned volume {}", volume.name_any());
-            ctx.event(EventType::Normal, "ProvisioningSucceeded", note);
+            // One that is there already was made, and told, before: the cache is behind.
+            if write::create(ctx.client(), None, &volume).await?.is_some() {
+                let note = format!("Successfully provisioned volume {}", volume.name_any());
+                ctx.event(EventType::Normal, "ProvisioningSucceeded", note);
+            }
         }
         None if !name.is_empty() => {
             let note = format!("storageclass.storage.k8s.io \"{name}\" not found");
