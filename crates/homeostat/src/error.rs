@@ -104,12 +104,11 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 /// What the API said, if the error is its answer.
 fn answer(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let status = match (error.downcast_ref::<Error>(), error.downcast_ref::<kube::Error>()) {
-        (Some(Error::Api(kube::Error::Api(status))), _) | (_, Some(kube::Error::Api(status))) => {
-            status
-        }
-        _ => return None,
+    let api = match error.downcast_ref::<Error>() {
+        Some(Error::Api(inner)) => Some(inner),
+        _ => error.downcast_ref::<kube::Error>(),
     };
+    let Some(kube::Error::Api(status)) = api else { return None };
     Some(match (status.message.as_str(), status.code) {
         ("", code) => format!("{} ({code})", status.reason),
         (message, _) => message.to_owned(),

@@ -4,7 +4,7 @@ use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, DeleteParams};
 use homeostat_testing::{on_world, pod_template as template};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, Pod};
 use serde_json::json;
 
 #[test]
@@ -69,12 +69,20 @@ fn a_claim_gets_a_directory_and_gives_it_back() {
             .create::<PersistentVolumeClaim>(json!({"metadata": {"name": "data"}, "spec": {
                 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}))
             .await;
+        let touched = json!({"metadata": {"annotations": {"touched": "meanwhile"}}});
+        world.patch::<PersistentVolumeClaim>("data", touched).await;
         let bound = world
             .until_one::<PersistentVolumeClaim>("data", "a volume", |claim| {
                 claim.status.as_ref().is_some_and(|s| s.phase.as_deref() == Some("Bound"))
             })
             .await;
         let name = bound.spec.unwrap().volume_name.unwrap();
+        world.quiet().await;
+        let told = world.list::<Event>("").await;
+        let told = told.iter().filter(|e| e.reason.as_deref() == Some("ProvisioningSucceeded"));
+        let told: i32 =
+            told.map(|event| event.series.as_ref().map_or(1, |s| s.count.unwrap_or(1))).sum();
+        assert_eq!(told, 1, "it is told once, however often the claim is looked at");
         let volumes: Api<PersistentVolume> = Api::all(world.client.clone());
         let path = volumes.get(&name).await.unwrap().spec.unwrap().host_path.unwrap().path;
         assert!(std::path::Path::new(&path).starts_with(world.volumes.path()));

@@ -223,14 +223,14 @@ impl Unit {
             ..ContainerState::default()
         };
         match &self.state {
-            State::Starting { refused: Some((reason, message)) } => wait(reason, message.clone()),
             State::Waiting { reason: "", .. } | State::Starting { refused: None } => {
                 match &self.last {
                     Some(end) => terminated(end),
                     None => wait(waiting, None),
                 }
             }
-            State::Waiting { reason, message, .. } => wait(reason, message.clone()),
+            State::Waiting { reason, message, .. }
+            | State::Starting { refused: Some((reason, message)) } => wait(reason, message.clone()),
             State::Running { since, .. } => ContainerState {
                 running: Some(ContainerStateRunning { started_at: Some(Time(*since)) }),
                 ..ContainerState::default()
