@@ -32,7 +32,7 @@ pub(crate) async fn register(client: &Client) {
 
 /// Pods run and are ready at once, or end well at once if they are not to be restarted. The image
 /// may ask for something else: `succeeds` and `fails` end at once, `starts` never gets ready,
-/// `runs` never ends, `absent` cannot be had.
+/// `runs` never ends, `absent` and tags that end in `404` cannot be had.
 async fn pretend(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
     let Some(spec) = pod.spec.as_ref().filter(|spec| spec.node_name.is_some()) else {
         return Ok(Outcome::Done);
@@ -49,9 +49,9 @@ async fn pretend(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
     let (phase, ready, state) = match image.as_str() {
         "fails" => ("Failed", "False", ended(1)),
         "starts" => ("Running", "False", running),
-        "absent" => {
-            let waiting =
-                json!({ "reason": "ErrImagePull", "message": "there is no image absent" });
+        absent if absent == "absent" || absent.ends_with("404") => {
+            let message = format!("there is no image {absent}");
+            let waiting = json!({ "reason": "ErrImagePull", "message": message });
             ("Pending", "False", json!({ "waiting": waiting }))
         }
         "runs" => ("Running", "True", running),

@@ -19,7 +19,8 @@ use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use operator_credentials::Credentials;
 
-use crate::{Database, NAME, OPERATOR, PORT, credentials, made};
+use crate::made::{self, Made};
+use crate::{Database, NAME, OPERATOR, PORT, credentials};
 
 const VOLUME: &str = "data";
 const MOUNT: &str = "/var/lib/postgresql/data";
@@ -185,9 +186,13 @@ fn container(database: &Database) -> Container {
     }
 }
 
-/// A claim that the StatefulSet made, as the Database's own: it goes with the Database.
-pub(crate) fn owned_claim(database: &Database, name: String) -> PersistentVolumeClaim {
-    PersistentVolumeClaim { metadata: metadata(database, name), ..PersistentVolumeClaim::default() }
+/// A claim that the StatefulSet made, as the Database's own: it goes with the Database, and
+/// remembers what is known of the data.
+pub(crate) fn owned_claim(database: &Database, name: String, made: &Made) -> PersistentVolumeClaim {
+    PersistentVolumeClaim {
+        metadata: ObjectMeta { annotations: made.of_claims(), ..metadata(database, name) },
+        ..PersistentVolumeClaim::default()
+    }
 }
 
 fn claim(database: &Database) -> PersistentVolumeClaim {
@@ -195,7 +200,7 @@ fn claim(database: &Database) -> PersistentVolumeClaim {
     PersistentVolumeClaim {
         metadata: ObjectMeta {
             name: Some(VOLUME.to_owned()),
-            annotations: Some(made::annotations(&database.spec)),
+            annotations: Some(made::of_template(&database.spec)),
             ..ObjectMeta::default()
         },
         spec: Some(PersistentVolumeClaimSpec {

@@ -8,6 +8,7 @@ mod children;
 mod credentials;
 mod made;
 mod reconcile;
+mod stuck;
 
 use homeostat::Controller;
 use homeostat::k8s_openapi::api::apps::v1::StatefulSet;
@@ -40,6 +41,7 @@ pub const PORT: u16 = 5432;
     namespaced,
     status = "DatabaseStatus",
     doc = "A PostgreSQL server with storage, an address and credentials.",
+    validation = Rule::new("self.metadata.name.size() <= 52 && !self.metadata.name.contains('.')").message("the name is also that of a Service and a StatefulSet: give it at most 52 characters and no dots"),
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".spec.version"}"#,
     printcolumn = r#"{"name":"Storage","type":"string","jsonPath":".spec.storage"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
@@ -50,13 +52,15 @@ pub const PORT: u16 = 5432;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DatabaseSpec {
-    /// The version of PostgreSQL: the tag of the `postgres` image. 15 by default. Another major version cannot read
-    /// the data: such an edit is refused, and the servers go on as they are.
+    /// The version of PostgreSQL: the tag of the `postgres` image. 15 by default. Once a server has been ready, another
+    /// major version cannot read its data: such an edit is refused, and the servers go on as they are.
     #[serde(default = "default_version")]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?$"))]
     pub version: String,
     /// The size of the volume; 1Gi by default. Volumes neither shrink nor grow: an edit is refused.
     #[serde(default = "default_storage")]
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "quantity(self).isGreaterThan(quantity('0'))", "message": "storage must be more than 0"}]))]
+    #[schemars(length(max = 32))]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+)?(k|[KMGTPE]i|[MGTPE])?$"))]
     pub storage: String,
     /// How many servers; 1 by default. Clients reach the first one; replication is not set up.

@@ -9,6 +9,7 @@ use homeostat::{Context, Error, EventType, Outcome, Result, condition, labels, p
 use kube::ResourceExt;
 
 use crate::made::{Made, Refused};
+use crate::stuck;
 use crate::{Database, DatabaseStatus, children, credentials};
 
 /// The Service has no address yet.
@@ -20,8 +21,9 @@ struct NoAddress(String);
 /// the claims that the StatefulSet makes.
 ///
 /// # Errors
-/// A stranger's object of the same name waits until that goes or is given up, a spec that the data
-/// does not allow waits for an edit (with everything else in place); all else is retried.
+/// A stranger's object of the same name waits until that goes or is given up, a spec that the API
+/// refuses in a child or that the data does not allow waits for an edit (the latter with everything
+/// else in place); all else is retried.
 pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Result<Outcome> {
     if database.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
@@ -45,23 +47,30 @@ async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Re
     let mut claims = ctx.list_labelled::<PersistentVolumeClaim>(&selector).await?;
     claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
     let present = ctx.get::<StatefulSet>(&database.name_any()).await?;
-    let made = Made::read(present.as_deref(), &claims);
+    let pods = ctx.list_labelled::<Pod>(&selector).await?;
+    let made = Made::read(present.as_deref(), &claims, &pods);
+    for claim in &claims {
+        ctx.apply_made_for_us(children::owned_claim(database, claim.name_any(), &made)).await?;
+    }
     let (spec, refused) = made.settle(database.spec.clone());
     let database = Database { spec, ..database.clone() };
-    for claim in &claims {
-        ctx.apply_made_for_us(children::owned_claim(&database, claim.name_any())).await?;
-    }
 
-    let service = ctx.apply(children::service(&database)).await?;
+    let invalid = Error::terminal_if_invalid;
+    let service = ctx.apply(children::service(&database)).await.map_err(invalid)?;
     let host = address(&service.object)?;
     let password = password(&database, ctx).await?;
     let administrator = credentials::administrator(&database.spec, &host, &password);
-    let secret = ctx.apply(children::secret(&database, &administrator)).await?;
-    let stateful_set = ctx.apply(children::stateful_set(&database, &password)).await?;
+    let secret = ctx.apply(children::secret(&database, &administrator)).await.map_err(invalid)?;
+    let wish = children::stateful_set(&database, &password);
+    let stateful_set = ctx.apply(wish).await.map_err(invalid)?;
     ctx.announce(&service);
     ctx.announce(&secret);
     ctx.announce(&stateful_set);
-    let pods = ctx.list_labelled::<Pod>(&selector).await?;
+    for pod in stuck::on_an_older_wish(&stateful_set.object, &pods) {
+        let note = format!("Pod {} does not start and is no longer as declared", pod.name_any());
+        ctx.event(EventType::Normal, "Replaced", note);
+        ctx.delete(pod).await?;
+    }
     let (stuck, patience) = pod::trouble_among(pods.iter().map(AsRef::as_ref), ctx.now());
     let status = status(&database, &stateful_set.object, stuck);
     let before = database.status.as_ref().map_or(&[][..], |status| &status.conditions);
