@@ -35,6 +35,7 @@ pub const FINALIZER: &str = "homeostat.dev/logical-database";
     namespaced,
     status = "LogicalDatabaseStatus",
     doc = "A database and a login role inside a PostgreSQL server.",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name is also a label of the Secret: give it at most 63 characters"),
     printcolumn = r#"{"name":"Database","type":"string","jsonPath":".spec.databaseName"}"#,
     printcolumn = r#"{"name":"Owner","type":"string","jsonPath":".spec.owner"}"#,
     printcolumn = r#"{"name":"Policy","type":"string","jsonPath":".spec.deletionPolicy"}"#,
@@ -45,7 +46,9 @@ pub const FINALIZER: &str = "homeostat.dev/logical-database";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LogicalDatabaseSpec {
-    /// The Secret with the server's administrator: `host`, `port`, `username`, `password`, `database`.
+    /// The Secret with the server's administrator: `host`, `port`, `username`, `password`, `database`. Another cannot be
+    /// named afterwards: what was made in one server would be forgotten there.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "serverSecret cannot be changed"}]))]
     #[schemars(length(min = 1))]
     pub server_secret: String,
     /// The database to make. It cannot be changed afterwards.
@@ -53,7 +56,10 @@ pub struct LogicalDatabaseSpec {
     #[schemars(regex(pattern = r"^[a-z_][a-z0-9_-]{0,62}$"))]
     pub database_name: String,
     /// The role that owns it and may log in. It cannot be changed afterwards.
-    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "owner cannot be changed"}]))]
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self == oldSelf", "message": "owner cannot be changed"},
+        {"rule": "!self.startsWith('pg_') && self != 'public' && self != 'none'", "message": "PostgreSQL keeps role names that begin with pg_, public and none for itself"},
+    ]))]
     #[schemars(regex(pattern = r"^[a-z_][a-z0-9_-]{0,62}$"))]
     pub owner: String,
     /// What becomes of database and role when this object is deleted; `Delete` by default.

@@ -24,9 +24,16 @@ pub(crate) async fn reconcile(
     // Before the finalizer: a cleanup that cannot reach the server is woken by the Secret too.
     let server_secret = ctx.follow::<Secret>(&object.spec.server_secret).await?;
     let cleanup = || async {
-        clean_up(object, ctx, server_secret.as_deref()).await.inspect_err(|error| {
-            ctx.event(EventType::Warning, "CleanupFailed", error.chain());
-        })
+        let cleaned = clean_up(object, ctx, server_secret.as_deref()).await;
+        if let Err(error) = &cleaned {
+            let message = error.chain();
+            let mut failed = status(object, None, false, "CleanupFailed", &message);
+            failed.conditions.push(condition::degraded("CleanupFailed", &message));
+            if ctx.status(failed).await? == Change::Changed {
+                ctx.event(EventType::Warning, "CleanupFailed", message);
+            }
+        }
+        cleaned
     };
     if ctx.finalizer(FINALIZER, cleanup).await? {
         return Ok(Outcome::Done);
@@ -55,24 +62,22 @@ async fn refused(
     error: Error,
 ) -> Result<Outcome> {
     let message = error.chain();
-    let reason = match &error {
-        Error::Terminal(_) => "NotPossible",
-        Error::Transient(cause) => match cause.downcast_ref::<ServerError>() {
-            Some(ServerError::Stranger { .. }) => "NotPossible",
-            Some(refusal) if refusal.asks_for_repair() => "LoginRefused",
-            _ => "ServerUnavailable",
-        },
-        _ if error.is_terminal() => error.reason(),
-        _ => return Err(error),
+    let of_server = match &error {
+        Error::Terminal(cause) | Error::Transient(cause) => cause.downcast_ref::<ServerError>(),
+        _ => None,
+    };
+    let reason = match of_server {
+        Some(refusal) => refusal.reason(),
+        None if error.is_terminal() => error.reason(),
+        None => return Err(error),
     };
     let mut status = status(object, None, false, reason, &message);
-    let in_the_way = matches!(&error, Error::Transient(_)) && reason == "NotPossible";
-    if !in_the_way {
+    if !of_server.is_some_and(ServerError::is_for_the_server) {
         ctx.status(status).await?;
         return Err(error);
     }
-    // The server sends no word when a stranger's database or role goes: it is looked at as often as
-    // what is in place.
+    // The server sends no word when a stranger's database or role goes or a right is given: it is
+    // looked at as often as what is in place.
     status.conditions.push(condition::degraded(reason, &message));
     let before = object.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if condition::turned_true(before, &status.conditions, condition::DEGRADED).is_some() {
@@ -93,6 +98,14 @@ async fn keep(
     let marks = Marks::of(object);
     let is_known = recorded(object) == Some(external_id.as_str());
     if !is_known {
+        if let Some(before) = recorded(object) {
+            let note = format!(
+                "the Secret names another address: {external_id}; should that be another server, role {} and database \
+                 are left at {before}",
+                object.spec.owner
+            );
+            ctx.event(EventType::Warning, "ServerMoved", note);
+        }
         // The intent comes first: after a crash, what is found under this name is ours to finish.
         let server = Server::connect(ctx.env(), &administrator).await?;
         provision::refuse_strangers(&object.spec, &marks, &server).await?;
@@ -149,25 +162,44 @@ async fn credentials(
         database: object.spec.database_name.clone(),
         ..administrator.clone()
     };
-    let applied = ctx.apply(children::secret(object, &role)).await?;
+    let applied = ctx.apply(children::secret(object, &role)).await;
+    let applied = applied.map_err(Error::terminal_if_invalid)?;
     ctx.announce(&applied);
     Ok((role, is_new))
 }
 
-/// Leaves the server as the deletion policy says.
+/// Leaves the server as the deletion policy says. Without its Secret the server is gone, or nobody
+/// can reach it any more: the object goes too, and says what may be left. One that cannot be read is
+/// there, and so may be the server: it is waited for.
 async fn clean_up(
     object: &LogicalDatabase,
     ctx: &Context<LogicalDatabase>,
     server_secret: Option<&Secret>,
 ) -> Result<()> {
-    if recorded(object).is_none() {
-        return Ok(());
-    }
-    // Without its Secret the server is gone, or nobody can reach it any more: nothing to clean.
-    let Some(secret) = server_secret else { return Ok(()) };
-    let Ok(administrator) = Credentials::from_secret(secret) else { return Ok(()) };
+    let Some(made) = recorded(object) else { return Ok(()) };
     let marks = Marks::of(object);
+    let (secret_name, owner) = (&object.spec.server_secret, &object.spec.owner);
+    let not_released = |why: &dyn std::fmt::Display| {
+        let note = format!(
+            "role {owner} and database stay at {made}, but nobody can take them back before both have the comment \
+             {:?}: {why}",
+            marks.retained
+        );
+        ctx.event(EventType::Warning, "NotReleased", note);
+    };
+    let Some(secret) = server_secret else {
+        let gone = format!("Secret {secret_name} is gone");
+        match object.spec.deletion_policy {
+            DeletionPolicy::Retain => not_released(&gone),
+            DeletionPolicy::Delete => {
+                let note = format!("{gone}: role {owner} and database may be left at {made}");
+                ctx.event(EventType::Warning, "LeftBehind", note);
+            }
+        }
+        return Ok(());
+    };
     let act = async || {
+        let administrator = Credentials::from_secret(secret)?;
         let server = Server::connect(ctx.env(), &administrator).await?;
         match object.spec.deletion_policy {
             DeletionPolicy::Delete => provision::remove(&object.spec, &marks, &server).await,
@@ -177,14 +209,11 @@ async fn clean_up(
     match (act().await, object.spec.deletion_policy) {
         // Nothing is to be removed, so nothing is worth keeping the object for.
         (Err(error), DeletionPolicy::Retain) => {
-            let note = format!(
-                "role and database stay, but nobody can take them back before both have the comment {:?}: {error}",
-                marks.retained
-            );
-            ctx.event(EventType::Warning, "NotReleased", note);
+            not_released(&error);
             Ok(())
         }
-        (done, _) => Ok(done?),
+        // Whatever it is, another look may find it mended.
+        (done, _) => done.map_err(Error::transient),
     }
 }
 

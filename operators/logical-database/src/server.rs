@@ -27,7 +27,7 @@ pub(crate) enum ServerError {
     Connect { address: String, error: tokio_postgres::Error },
     #[error("PostgreSQL at {address} did not let us in within {LOGIN_LIMIT:?}")]
     Silent { address: String },
-    #[error("PostgreSQL refused {action}: {}", cause(source))]
+    #[error("PostgreSQL refused {action}: {}{}", cause(source), remedy(source))]
     Refused { action: &'static str, source: tokio_postgres::Error },
     #[error("PostgreSQL took longer than {STATEMENT_LIMIT:?} {action}")]
     Slow { action: &'static str },
@@ -53,6 +53,37 @@ impl ServerError {
         })
     }
 
+    /// One word for the condition.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::Credentials(_) | Self::Stranger { .. } => "NotPossible",
+            _ if self.is_hopeless() => "NotPossible",
+            _ if self.is_forbidden() => "NotPermitted",
+            _ if self.asks_for_repair() => "LoginRefused",
+            Self::Refused { source, .. } if is_judged(source) => "ServerRefused",
+            _ => "ServerUnavailable",
+        }
+    }
+
+    /// Whether somebody has to do something in the server, which sends no word when it is done.
+    pub(crate) fn is_for_the_server(&self) -> bool {
+        matches!(self, Self::Stranger { .. }) || self.is_forbidden()
+    }
+
+    /// Whether the administrator may not do what has to be done.
+    fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if is_forbidden(source))
+    }
+
+    /// Whether no server will ever do it.
+    fn is_hopeless(&self) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        source.code().is_some_and(|code| {
+            [SqlState::RESERVED_NAME, SqlState::INVALID_NAME, SqlState::NAME_TOO_LONG]
+                .contains(code)
+        })
+    }
+
     /// Whether a role cannot go because it still has something.
     pub(crate) fn is_depended_on(&self) -> bool {
         let Self::Refused { source, .. } = self else { return false };
@@ -60,13 +91,35 @@ impl ServerError {
     }
 }
 
-/// A Secret that says too little waits for an edit; everything else may pass.
+/// A Secret that says too little and a name that no server allows wait for an edit; everything else
+/// may pass.
 impl From<ServerError> for homeostat::Error {
     fn from(error: ServerError) -> Self {
         match error {
             ServerError::Credentials(_) => Self::terminal(error),
+            _ if error.is_hopeless() => Self::terminal(error),
             _ => Self::transient(error),
         }
+    }
+}
+
+fn is_forbidden(error: &tokio_postgres::Error) -> bool {
+    error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+}
+
+/// Whether the server did not want to, rather than not being able to: it is neither stopping nor out
+/// of memory, disk or connections.
+fn is_judged(error: &tokio_postgres::Error) -> bool {
+    let passing = |code: &SqlState| ["08", "53", "57", "58"].contains(&&code.code()[..2]);
+    error.code().is_some_and(|code| !passing(code))
+}
+
+/// What to do about it, where the server's words do not say.
+fn remedy(error: &tokio_postgres::Error) -> &'static str {
+    if is_forbidden(error) {
+        "; give the administrator that the Secret names the right to, or put a superuser there"
+    } else {
+        ""
     }
 }
 
