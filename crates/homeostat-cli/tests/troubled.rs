@@ -13,6 +13,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use operated::{is_ready, notes, operators};
 use operator_at::{At, Phase};
+use operator_database::Database;
 use operator_webapp::{WebApp, WebAppStatus};
 use serde_json::{Value, json};
 
@@ -84,18 +85,19 @@ fn an_image_that_cannot_be_had_is_said_at_once_and_in_an_event() {
     });
 }
 
+/// Lets no Pod onto any node, or lets them again.
+async fn cordon(world: &World, closed: bool) {
+    let nodes: Api<Node> = Api::all(world.client.clone());
+    for node in nodes.list(&ListParams::default()).await.unwrap() {
+        let patch = Patch::Merge(json!({ "spec": { "unschedulable": closed } }));
+        nodes.patch(&node.name_any(), &PatchParams::default(), &patch).await.unwrap();
+    }
+}
+
 #[test]
 fn a_pod_that_fits_nowhere_is_trouble_after_a_while_and_none_once_there_is_room() {
     on_world_with(operators, async |world| {
-        let nodes: Api<Node> = Api::all(world.client.clone());
-        let cordon = async |closed: bool| {
-            for node in nodes.list(&ListParams::default()).await.unwrap() {
-                let patch = Patch::Merge(json!({ "spec": { "unschedulable": closed } }));
-                let params = PatchParams::default();
-                nodes.patch(&node.name_any(), &params, &patch).await.unwrap();
-            }
-        };
-        cordon(true).await;
+        cordon(world, true).await;
         create_webapp(world, "homeostat.dev/hello:1").await;
         let told = |app: &WebApp| {
             let conditions = app.status.iter().flat_map(|status| &status.conditions);
@@ -104,8 +106,97 @@ fn a_pod_that_fits_nowhere_is_trouble_after_a_while_and_none_once_there_is_room(
         };
         world.until_one("site", "a word on the nodes", told).await;
         until_event(world, "site", "Unschedulable", "unschedulable").await;
-        cordon(false).await;
+        cordon(world, false).await;
         world.until_one("site", "health", is_well).await;
+    });
+}
+
+#[test]
+fn an_at_whose_pod_cannot_start_says_so_and_runs_once_it_can() {
+    on_world_with(operators, async |world| {
+        cordon(world, true).await;
+        let spec = json!({ "schedule": "2020-01-01T00:00:00Z", "command": "echo hello" });
+        world.create::<At>(json!({ "metadata": { "name": "now" }, "spec": spec })).await;
+        let told = |at: &At| {
+            let status = at.status.clone().unwrap_or_default();
+            let of = |type_| condition::get(&status.conditions, type_);
+            of("Degraded").is_some_and(|one| one.reason == "Unschedulable")
+                && of("Ready").is_some_and(|one| one.reason == "Starting")
+        };
+        world.until_one("now", "a word on the nodes", told).await;
+        until_event(world, "now", "Unschedulable", "unschedulable").await;
+        cordon(world, false).await;
+        let done = |at: &At| {
+            let status = at.status.clone().unwrap_or_default();
+            let well = condition::get(&status.conditions, "Degraded").is_none();
+            status.phase == Some(Phase::Done) && well
+        };
+        world.until_one("now", "its end", done).await;
+    });
+}
+
+#[test]
+fn what_the_api_refuses_in_a_child_is_said_once_and_waits_for_a_change() {
+    on_world_with(operators, async |world| {
+        // Nobody's, so it would be adopted; but a selector cannot be changed.
+        let theirs = json!({ "metadata": { "name": "site" }, "spec": { "replicas": 0,
+            "selector": { "matchLabels": { "app": "theirs" } },
+            "template": pod_template("theirs", "homeostat.dev/hello:1") } });
+        world.create::<Deployment>(theirs).await;
+        create_webapp(world, "homeostat.dev/hello:1").await;
+        let refused = |app: &WebApp| {
+            let status = app.status.clone().unwrap_or_default();
+            let says = |type_: &str, so: &str| {
+                condition::get(&status.conditions, type_).is_some_and(|one| {
+                    (&*one.status, &*one.reason) == (so, "TerminalError")
+                        && one.message.contains("spec.selector")
+                        && one.message.ends_with("and it goes on")
+                })
+            };
+            says("Ready", "False") && says("Degraded", "True")
+        };
+        world.until_one("site", "a refusal", refused).await;
+        until_event(world, "site", "TerminalError", "spec.selector").await;
+        world.quiet().await;
+        let _ = world.writes.take();
+        world.nothing_more().await;
+        let tries = world.writes.take();
+        assert!(!tries.iter().any(|write| write.contains("/site")), "not tried again: {tries:?}");
+        world.api::<Deployment>().delete("site", &DeleteParams::background()).await.unwrap();
+        world.until_one("site", "health", is_well).await;
+    });
+}
+
+fn is_up(database: &Database) -> bool {
+    let status = database.status.clone().unwrap_or_default();
+    status.ready && condition::get(&status.conditions, "Degraded").is_none()
+}
+
+#[test]
+fn a_version_that_cannot_be_had_is_mended_by_an_edit_until_there_is_data() {
+    on_world_with(operators, async |world| {
+        let wish = json!({ "metadata": { "name": "shop" }, "spec": { "version": "404" } });
+        world.create::<Database>(wish).await;
+        let told = |words: &'static str| {
+            move |database: &Database| {
+                let conditions = database.status.iter().flat_map(|status| &status.conditions);
+                let mut degraded = conditions.filter(|one| one.type_ == "Degraded");
+                degraded.any(|one| one.message.contains(words))
+            }
+        };
+        world.until_one("shop", "a word on the version", told("no image postgres:404")).await;
+        world.patch::<Database>("shop", json!({ "spec": { "version": "16" } })).await;
+        world.until_one("shop", "readiness", is_up).await;
+
+        // Now there is data, of this major version. A minor one that cannot be had is mended too.
+        world.patch::<Database>("shop", json!({ "spec": { "version": "17" } })).await;
+        world.until_one("shop", "a refusal", told("set version back to 16")).await;
+        world.patch::<Database>("shop", json!({ "spec": { "version": "16.404" } })).await;
+        world.until_one("shop", "a word on the version", told("no image postgres:16.404")).await;
+        world.patch::<Database>("shop", json!({ "spec": { "version": "16.1" } })).await;
+        world.until_one("shop", "health", is_up).await;
+        let pod = world.get::<Pod>("shop-0").await.unwrap();
+        assert_eq!(pod.spec.unwrap().containers[0].image.as_deref(), Some("postgres:16.1"));
     });
 }
 

@@ -149,9 +149,10 @@ impl Error {
 
     /// Makes a refusal of what was sent (422 or 400) terminal, and leaves every other error alone.
     ///
-    /// For a write that follows from the primary alone: only an edit can mend it. Without this a
-    /// refusal is retried with backoff like any other error, since most are mended by somebody
-    /// else: a permission, a quota, a namespace that is still missing.
+    /// For a write that follows from the primary alone: only an edit can mend it, and the words say
+    /// so. Without this a refusal is retried with backoff like any other error, since most are
+    /// mended by somebody else: a permission, a quota, an admission webhook or policy, a namespace
+    /// that is still missing.
     ///
     /// ```no_run
     /// # async fn example(ctx: homeostat::Context<homeostat::k8s_openapi::api::core::v1::ConfigMap>,
@@ -163,11 +164,17 @@ impl Error {
     #[must_use]
     pub fn terminal_if_invalid(self) -> Self {
         match self {
-            Self::Api(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
-                Self::Terminal(Self::Api(kube::Error::Api(status)).chain().into())
-            }
+            refusal if refusal.is_refusal_of_content() => Self::terminal(format!(
+                "the API refuses what this object asks for: {}; edit it, or remove what is in its way, and it goes on",
+                refusal.chain()
+            )),
             other => other,
         }
+    }
+
+    /// Whether the API refused what was sent, not who sent it or when.
+    pub(crate) fn is_refusal_of_content(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
     }
 
     /// An error that retrying cannot mend: the key waits until the object changes.

@@ -32,6 +32,7 @@ pub const OPERATOR: &str = "at-operator";
     namespaced,
     status = "AtStatus",
     doc = "Runs a command once, at a given time.",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name is also a label of the Pod: give it at most 63 characters"),
     printcolumn = r#"{"name":"Schedule","type":"string","jsonPath":".spec.schedule"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type==\"Ready\")].reason"}"#,
@@ -71,7 +72,7 @@ pub struct AtStatus {
 pub enum Phase {
     /// Its time has not come.
     Pending,
-    /// The command runs.
+    /// Its Pod is there: the command runs or is about to.
     Running,
     /// The command has ended, well or not.
     Done,

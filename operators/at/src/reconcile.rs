@@ -7,6 +7,7 @@ use homeostat::context::EventType;
 use homeostat::k8s_openapi::api::core::v1::{
     Container, ContainerStatus, Pod, PodSchedulingGate, PodSpec,
 };
+use homeostat::pod::{self, Trouble};
 use homeostat::{Context, Error, Key, Outcome, Result, labels};
 use jiff::SignedDuration;
 use kube::ResourceExt;
@@ -25,7 +26,8 @@ const LOST: &str = "the Pod was removed before the command ended; it is not run 
 /// Waits for the schedule, runs the command once, and follows it to its end.
 ///
 /// # Errors
-/// A bad schedule and a stranger's Pod of the same name wait for a change; all else is retried.
+/// A bad schedule, a Pod that the API refuses and a stranger's Pod of the same name wait for a
+/// change; all else is retried.
 pub async fn reconcile(at: Arc<At>, ctx: Context<At>) -> Result<Outcome> {
     if at.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
@@ -59,7 +61,7 @@ async fn begin(at: &At, ctx: &Context<At>) -> Result<Outcome> {
     let due = match at.spec.due() {
         Ok(due) => due,
         Err(error) => {
-            ctx.status(AtStatus::refused(&error)).await?;
+            ctx.status(AtStatus::refused("BadSchedule", error.to_string())).await?;
             return Err(Error::terminal(error));
         }
     };
@@ -68,12 +70,18 @@ async fn begin(at: &At, ctx: &Context<At>) -> Result<Outcome> {
         return Ok(Outcome::RequeueAt(due));
     }
     ctx.event(EventType::Normal, "Due", "the scheduled time has come");
-    let pod = ctx.create(pod_for(at)).await?;
+    let made = ctx.create(pod_for(at)).await.map_err(Error::terminal_if_invalid);
+    if let Err(error) = &made
+        && error.is_terminal()
+    {
+        ctx.status(AtStatus::refused(error.reason(), error.chain())).await?;
+    }
+    let pod = made?;
     // A Pod that only a lagging cache still shows must not become the one on record.
     if recorded_live(at, &pod.uid().unwrap_or_default(), ctx).await?.is_none() {
         return Err(Error::Stale(format!("{} is gone already", pod_name(at))));
     }
-    ctx.status(AtStatus::following(&pod)).await?;
+    ctx.status(AtStatus::following(&pod, None)).await?;
     open_gate(&pod, ctx).await?;
     Ok(Outcome::Done)
 }
@@ -86,7 +94,9 @@ async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
         return Ok(Outcome::Done);
     };
     open_gate(&pod, ctx).await?;
-    let status = AtStatus::following(&pod);
+    let (stuck, patience) = pod::trouble_among([&*pod], ctx.now());
+    let status = AtStatus::following(&pod, stuck);
+    let before = at.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if status.phase == Some(Phase::Done) {
         match status.conditions.iter().find(|condition| condition.type_ == condition::DEGRADED) {
             Some(failed) if failed.reason == POD_LOST => {
@@ -95,9 +105,13 @@ async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
             Some(failed) => ctx.event(EventType::Warning, "Failed", failed.message.clone()),
             None => ctx.event(EventType::Normal, "Finished", "the command has ended"),
         }
+    } else if let Some(news) =
+        condition::turned_true(before, &status.conditions, condition::DEGRADED)
+    {
+        ctx.event(EventType::Warning, &news.reason, &news.message);
     }
     ctx.status(status).await?;
-    Ok(Outcome::Done)
+    Ok(patience.map_or(Outcome::Done, Outcome::RequeueAfter))
 }
 
 /// The Pod on record. That it is gone is for the API to say, not for the cache, which may be behind.
@@ -163,12 +177,12 @@ impl AtStatus {
         Self::new(Phase::Pending, None, vec![condition::not_ready("Scheduled", message)])
     }
 
-    fn refused(error: &impl ToString) -> Self {
-        let refused = condition::not_ready("BadSchedule", error.to_string());
-        Self::new(Phase::Pending, None, vec![refused])
+    fn refused(reason: &str, message: String) -> Self {
+        Self::new(Phase::Pending, None, vec![condition::not_ready(reason, message)])
     }
 
-    fn following(pod: &Pod) -> Self {
+    /// What the Pod makes of it; `stuck` is what keeps it from running.
+    fn following(pod: &Pod, stuck: Option<Trouble>) -> Self {
         let (status, uid) = (pod.status.as_ref(), pod.uid());
         match status.and_then(|status| status.phase.as_deref()) {
             Some("Succeeded") => {
@@ -187,9 +201,15 @@ impl AtStatus {
                     ],
                 )
             }
-            _ => {
+            Some("Running") => {
                 let running = condition::not_ready("Running", "the command runs");
                 Self::new(Phase::Running, uid, vec![running])
+            }
+            _ => {
+                let starting = condition::not_ready("Starting", "the Pod has yet to start");
+                let stuck =
+                    stuck.map(|trouble| condition::degraded(trouble.reason, trouble.message));
+                Self::new(Phase::Running, uid, [starting].into_iter().chain(stuck).collect())
             }
         }
     }

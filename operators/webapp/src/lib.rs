@@ -38,6 +38,7 @@ const NAME: &str = "webapp";
         status_replicas_path = ".status.availableReplicas",
         label_selector_path = ".status.selector"
     ),
+    validation = Rule::new("self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')").message("the name is also that of a Service: give it at most 63 characters and no dots"),
     printcolumn = r#"{"name":"Image","type":"string","jsonPath":".spec.image"}"#,
     printcolumn = r#"{"name":"Replicas","type":"integer","jsonPath":".spec.replicas"}"#,
     printcolumn = r#"{"name":"Available","type":"integer","jsonPath":".status.availableReplicas"}"#,

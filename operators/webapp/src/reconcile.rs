@@ -5,15 +5,15 @@ use std::sync::Arc;
 use homeostat::k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
 use homeostat::k8s_openapi::api::core::v1::Pod;
 use homeostat::pod::Trouble;
-use homeostat::{Context, EventType, Outcome, Result, condition, labels, pod};
+use homeostat::{Context, Error, EventType, Outcome, Result, condition, labels, pod};
 
 use crate::{WebApp, WebAppStatus, children};
 
 /// Applies the two children and reports what answers.
 ///
 /// # Errors
-/// A stranger's Deployment or Service of the same name waits until it goes or is given up; all else
-/// is retried.
+/// A stranger's Deployment or Service of the same name waits until it goes or is given up, a spec
+/// that the API refuses in a child waits for an edit; all else is retried.
 pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome> {
     if app.metadata.deletion_timestamp.is_some() {
         return Ok(Outcome::Done);
@@ -31,8 +31,9 @@ pub async fn reconcile(app: Arc<WebApp>, ctx: Context<WebApp>) -> Result<Outcome
 }
 
 async fn keep(app: &WebApp, ctx: &Context<WebApp>) -> Result<Outcome> {
-    let deployment = ctx.apply(children::deployment(app)).await?;
-    let service = ctx.apply(children::service(app)).await?;
+    let invalid = Error::terminal_if_invalid;
+    let deployment = ctx.apply(children::deployment(app)).await.map_err(invalid)?;
+    let service = ctx.apply(children::service(app)).await.map_err(invalid)?;
     ctx.announce(&deployment);
     ctx.announce(&service);
     let selector = labels::to_selector(&children::selector(app));

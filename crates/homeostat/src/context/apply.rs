@@ -35,7 +35,8 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// [`crate::Error::NotOurs`] when somebody else controls it: it is left alone and followed, so
     /// the reconcile runs again when it goes or its controller gives it up.
-    /// [`crate::Error::InvalidOwner`], or what the API says.
+    /// [`crate::Error::InvalidOwner`], or what the API says. A child that cannot be changed into
+    /// what is asked for is followed too.
     pub async fn apply<T: AnyObject>(&self, desired: T) -> Result<Applied<T>> {
         self.apply_as(desired, Origin::Ours).await
     }
@@ -81,7 +82,16 @@ impl<K: AnyObject> Context<K> {
         let params = PatchParams::apply(self.controller()).force();
         let path = request::to(&kind, key.namespace.as_deref());
         let request = path.patch(&key.name, &params, &Patch::Apply(&asked));
-        let answer = self.send(request).await?;
+        let answer = match self.send(request).await {
+            // What cannot become what we ask for is in the way as a stranger's is: its end is told.
+            Err(error) if found.is_some() && error.is_refusal_of_content() => {
+                if let Err(unseen) = self.follow_of::<T>(&kind, &key).await {
+                    tracing::debug!(error = unseen.chain(), "what is in the way is not followed");
+                }
+                return Err(error);
+            }
+            answer => answer?,
+        };
         let object: Arc<T> = Arc::new(answer.decode(&kind, &key)?);
         let mut value: Value = answer.decode(&kind, &key)?;
         let revision = object.meta().resource_version.clone().unwrap_or_default();
