@@ -59,9 +59,8 @@ mod tests {
 
     #[test]
     fn the_operators_that_somebody_chose_are_heard_in_either_form() {
-        let chosen = |words: &[&str]| {
-            chosen(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
-        };
+        let chosen =
+            |words: &[&str]| chosen(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
         assert_eq!(chosen(&["--with", "at"]).as_deref(), Some("at"));
         assert_eq!(chosen(&["--port", "1", "--with=at,database"]).as_deref(), Some("at,database"));
         assert_eq!(chosen(&["--port", "1"]), None);

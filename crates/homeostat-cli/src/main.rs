@@ -8,6 +8,7 @@ mod advice;
 mod demo;
 mod failure;
 mod kubeconfig;
+mod lease;
 mod log;
 mod operators;
 mod parts;

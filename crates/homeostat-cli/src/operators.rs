@@ -8,6 +8,8 @@ use crate::failure::Failure;
 #[derive(Clone, Copy)]
 pub(crate) struct Operator {
     pub(crate) name: &'static str,
+    /// The lease that the same operator takes as a program of its own.
+    pub(crate) lease: &'static str,
     pub(crate) kind: fn() -> Kind,
     pub(crate) join: fn(Manager) -> Manager,
 }
@@ -15,11 +17,13 @@ pub(crate) struct Operator {
 pub(crate) const ALL: [Operator; 4] = [
     Operator {
         name: "at",
+        lease: operator_at::OPERATOR,
         kind: Kind::of::<operator_at::At>,
         join: |manager| manager.with_crd::<operator_at::At>().with(operator_at::controller()),
     },
     Operator {
         name: "webapp",
+        lease: operator_webapp::OPERATOR,
         kind: Kind::of::<operator_webapp::WebApp>,
         join: |manager| {
             manager.with_crd::<operator_webapp::WebApp>().with(operator_webapp::controller())
@@ -27,6 +31,7 @@ pub(crate) const ALL: [Operator; 4] = [
     },
     Operator {
         name: "database",
+        lease: operator_database::OPERATOR,
         kind: Kind::of::<operator_database::Database>,
         join: |manager| {
             manager.with_crd::<operator_database::Database>().with(operator_database::controller())
@@ -34,6 +39,7 @@ pub(crate) const ALL: [Operator; 4] = [
     },
     Operator {
         name: "logical-database",
+        lease: operator_logical_database::OPERATOR,
         kind: Kind::of::<operator_logical_database::LogicalDatabase>,
         join: |manager| {
             manager

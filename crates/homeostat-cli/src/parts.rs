@@ -13,6 +13,7 @@ use homeostat_cluster::node::{Agent, AgentConfig, NodeService, RunningAgent};
 use homeostat_cluster::{Cluster, ClusterConfig, TemporaryDirectory};
 
 use crate::failure::Failure;
+use crate::lease;
 use crate::operators::Operator;
 
 /// How long running reconciles may take to finish once asked to stop.
@@ -45,6 +46,8 @@ impl Parts {
         };
         let config = ClusterConfig { volumes: place.path().join("volumes"), ..cluster };
         let mut manager = Manager::new(client.clone(), env.clone()).grace(GRACE);
+        let held = lease::hold(&client, env, chosen).await;
+        held.map_err(|error| Failure::Start(error.into()))?;
         for operator in chosen {
             manager = (operator.join)(manager);
         }

@@ -1,10 +1,12 @@
-//! The WebApp operator as a program of its own, on whatever cluster the environment names.
+//! The WebApp operator as a program of its own, on whatever cluster the environment names. Of
+//! several processes with the same namespace one works, the others wait.
 
-use homeostat::{Manager, Result};
-use operator_webapp::{WebApp, controller};
+use homeostat::{Lease, Manager, Result};
+use operator_webapp::{OPERATOR, WebApp, controller};
 
 #[tokio::main]
 async fn main() -> Result<()> {
     homeostat::log::to_stderr();
-    Manager::from_env().await?.with_crd::<WebApp>().with(controller()).run().await
+    let manager = Manager::from_env().await?.lease(Lease::new(OPERATOR));
+    manager.with_crd::<WebApp>().with(controller()).run().await
 }

@@ -30,7 +30,8 @@ pub(crate) async fn run(
     };
     let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
     let post = Post { api: Api::namespaced(client, &namespace), env: env.clone(), name, hand };
-    let mut machine = Machine::new(Terms { identity, duration, deadline, retry });
+    let mut machine = Machine::new(Terms { identity: identity.clone(), duration, deadline, retry });
+    let mut known_holder = identity;
     let origin = env.instant();
     let mut event = Event::Go;
     loop {
@@ -46,7 +47,11 @@ pub(crate) async fn run(
                 () = stop.cancelled() => Event::Stop,
                 () = env.sleep(delay) => Event::Go,
             },
-            Action::Read => post.hear(env.timeout(limit, post.read()).await.ok()),
+            Action::Read => {
+                let heard = post.hear(env.timeout(limit, post.read()).await.ok());
+                tell_holder(&post.name, &heard, &mut known_holder);
+                heard
+            }
             write @ Action::Write { .. } => {
                 post.hear(env.timeout(limit, post.write(write)).await.ok())
             }
@@ -65,6 +70,17 @@ fn publish(held: &watch::Sender<Option<Instant>>, until: Option<Instant>, lease:
         *old = until;
         changed
     });
+}
+
+/// Says for whom this process waits, once for each.
+fn tell_holder(lease: &str, heard: &Event, known: &mut String) {
+    if let Event::Found(Some(Record { holder, .. })) = heard
+        && !holder.is_empty()
+        && holder != known
+    {
+        tracing::info!(lease, holder, "another process leads; waiting");
+        known.clone_from(holder);
+    }
 }
 
 struct Post {
