@@ -60,10 +60,11 @@ impl Parts {
         Ok(Self { client, cluster, agent, _place: place })
     }
 
-    /// Controllers first, so that nobody makes anew what the node ends.
-    pub(crate) async fn stop(self) -> Result<(), Failure> {
+    /// Controllers first, so that nobody makes anew what the node ends. Programs in Pods have a few
+    /// seconds to end by themselves, unless `impatience` is over before.
+    pub(crate) async fn stop(self, impatience: impl Future<Output = ()>) -> Result<(), Failure> {
         let stopped = self.cluster.stop().await;
-        self.agent.stop().await;
+        self.agent.stop_until(impatience).await;
         stopped.map_err(|error| Failure::Stop(error.into()))
     }
 }

@@ -5,13 +5,11 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use homeostat::Env;
 use homeostat_apiserver::{DataDirectory, Identity, IdentityError, Server, ServerConfig};
 use homeostat_cluster::{CertificateAuthority, ClusterConfig};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::advice::hint;
@@ -83,7 +81,7 @@ impl Up {
     }
 
     async fn serve(self, chosen: Vec<Operator>) -> Result<(), Failure> {
-        let mut interrupted = interruption()?;
+        let mut interruptions = Interruptions::listen()?;
         let env = Env::system();
         let data = match &self.data {
             Some(path) => {
@@ -131,7 +129,7 @@ impl Up {
         let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
         let parts = tokio::select! {
             biased;
-            () = &mut interrupted => None,
+            () = interruptions.next() => None,
             started = Parts::start(&server, &env, data.as_ref(), cluster, &chosen) => Some(started?),
         };
         if let Some(parts) = parts {
@@ -149,11 +147,11 @@ impl Up {
             };
             let ended: Result<(), Failure> = tokio::select! {
                 biased;
-                () = &mut interrupted => Ok(()),
+                () = interruptions.next() => Ok(()),
                 ended = show => ended,
             };
             demo::farewell();
-            parts.stop().await?;
+            parts.stop(interruptions.next()).await?;
             ended?;
         }
         serving.abort();
@@ -161,21 +159,26 @@ impl Up {
     }
 }
 
-/// Resolves at the first SIGINT or SIGTERM, or when the terminal is closed.
-fn interruption() -> Result<BoxFuture<'static, ()>, Failure> {
-    let failure = |error: std::io::Error| Failure::Start(error.into());
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failure)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(failure)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(failure)?;
-    let first = async move {
+/// SIGINT and SIGTERM, and that the terminal was closed: the first asks for an end, the second for
+/// an end at once.
+struct Interruptions([Signal; 3]);
+
+impl Interruptions {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::Start(error.into()));
+        let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
+        Ok(Self([listen(interrupt)?, listen(terminate)?, listen(SignalKind::hangup())?]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             biased;
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-    };
-    Ok(first.boxed())
+    }
 }
 
 /// Listens where it was asked to, else where the directory's last cluster did, else anywhere.

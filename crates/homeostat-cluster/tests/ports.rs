@@ -73,6 +73,7 @@ fn program(script: &str) -> Program {
         directory: None,
         user: None,
         group: None,
+        groups: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ fn spec(helper: &Helper, scratch: &Path, script: &str) -> Spec {
             directory: None,
             user: None,
             group: None,
+            groups: Vec::new(),
         },
     }
 }

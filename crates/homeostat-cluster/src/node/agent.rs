@@ -6,9 +6,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use homeostat::Manager;
+use homeostat::cache::Scope;
 use homeostat::manager::Running as RunningManager;
+use homeostat::{Kind, Manager};
 use homeostat_env::Env;
+use k8s_openapi::api::core::v1::Service;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -132,7 +134,9 @@ impl Agent {
         let node = node.unwrap_or_else(|| registration::node_name(env.host()));
         let addresses = Addresses::starting_at(env.random_u64());
         let (recorder, capacity) = (manager.recorder().clone(), Capacity::of_host(&path));
-        let host = Host::new(node, client, env, helper, recorder, path, capacity, addresses);
+        let services = manager.caches().informer(Kind::of::<Service>(), Scope::default());
+        let host =
+            Host::new(node, client, env, helper, recorder, path, capacity, addresses, services);
         let host = Arc::new(host);
         registration::register(&host).await.map_err(AgentError::Register)?;
         let (stop, stopped) = oneshot::channel();
@@ -164,13 +168,26 @@ impl RunningAgent {
         NodeService::new(self.host.clone())
     }
 
-    /// Ends every process of every Pod, closes every address, and removes a temporary directory,
-    /// whether or not the API answers.
-    pub async fn stop(mut self) {
+    /// Asks every container to end, as when its Pod is deleted, and kills what still runs after its
+    /// grace or ten seconds, whichever is shorter. Then closes every address and removes a temporary
+    /// directory, whether or not the API answers.
+    pub async fn stop(self) {
+        self.stop_until(std::future::pending()).await;
+    }
+
+    /// As [`RunningAgent::stop`], but kills everything at once when `impatience` is over.
+    pub async fn stop_until(mut self, impatience: impl Future<Output = ()>) {
         self.host.stopping.cancel();
         self.lease.abort();
         drop(self.stop.take());
-        let _ = (&mut self.follower).await;
+        tokio::select! {
+            biased;
+            _ = &mut self.follower => {}
+            () = impatience => {
+                self.host.hurry.cancel();
+                let _ = (&mut self.follower).await;
+            }
+        }
         if let Some(manager) = self.manager.take()
             && let Err(error) = manager.stop().await
         {

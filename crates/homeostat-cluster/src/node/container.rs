@@ -19,8 +19,12 @@ use super::sandbox::{Input, Mount, Program, Spec, Tier};
 use super::volumes::{Current, Volumes};
 
 const TERMINATION_MESSAGE: &str = "/dev/termination-log";
+/// Runs whose logs stay when a new one begins: `kubectl logs --previous` reads them.
+const EARLIER_LOGS: usize = 1;
 const LONGEST_MESSAGE: usize = 4096;
 const LONGEST_MESSAGE_FROM_LOG: usize = 2048;
+/// What a program has after a hook that took all of the grace.
+const SHORTEST_GRACE: Duration = Duration::from_secs(2);
 const SIGKILL: i32 = nix::sys::signal::Signal::SIGKILL as i32;
 
 /// A container that runs.
@@ -57,8 +61,9 @@ pub(super) async fn start(
     let unmounted = |problem: Problem| StartFailure::Volume(problem.0);
     let Current { sources, paths: volumes, renewal } =
         volumes.update(host, pod, ip).await.map_err(unmounted)?;
-    let env =
-        configuration::environment(pod, spec, &image, &sources, &place).map_err(configured)?;
+    let links = configuration::links(pod, &host.services().await);
+    let env = configuration::environment(pod, spec, &image, &sources, &place, &links)
+        .map_err(configured)?;
     let failed = |error: std::io::Error| StartFailure::Sandbox(error.to_string());
     tokio::fs::create_dir_all(directory.join("root")).await.map_err(failed)?;
     let mut mounts =
@@ -85,7 +90,7 @@ pub(super) async fn start(
         let target = spec.termination_message_path.as_deref().unwrap_or(TERMINATION_MESSAGE);
         mounts.push(Mount { source, target: target.into(), read_only: false });
     }
-    let (user, group) = identity(pod, spec);
+    let Identity { user, group, groups } = identity(pod, spec);
     let rootless = image.rootless_user.filter(|_| tier == Tier::User);
     let sandbox = Spec {
         tier,
@@ -100,15 +105,24 @@ pub(super) async fn start(
             directory: spec.working_dir.as_ref().filter(|path| !path.is_empty()).map(PathBuf::from),
             user: user.or(rootless),
             group,
+            groups,
         },
     };
+    // A container that crashes for ever must not fill the disk.
+    logs::keep_last(&directory, EARLIER_LOGS).await;
     let log = Log::create(directory.join(attempt.to_string()), Limits::default()).await;
     let log = log.map_err(failed)?;
     note("Created", format!("Created container: {}", spec.name));
-    let started = host.helper.start(sandbox).await.map_err(|error| match error {
-        StartError::Sandbox(message) => StartFailure::Sandbox(message),
-        StartError::Program(message) => StartFailure::Program(message),
-    })?;
+    let started = match host.helper.start(sandbox).await {
+        Ok(started) => started,
+        Err(error) => {
+            log.discard().await;
+            return Err(match error {
+                StartError::Sandbox(message) => StartFailure::Sandbox(message),
+                StartError::Program(message) => StartFailure::Program(message),
+            });
+        }
+    };
     note("Started", format!("Started container {}", spec.name));
     if let Some(why) = &started.shares_ports {
         let message = format!(
@@ -162,8 +176,15 @@ fn allow_everyone_to_write(path: &Path) {
     let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666));
 }
 
-/// `runAsUser` and `runAsGroup`: the container's, or else the Pod's.
-fn identity(pod: &Pod, spec: &ContainerSpec) -> (Option<u32>, Option<u32>) {
+/// Who a container's program is.
+struct Identity {
+    user: Option<u32>,
+    group: Option<u32>,
+    groups: Vec<u32>,
+}
+
+/// `runAsUser` and `runAsGroup`, the container's or else the Pod's, and the Pod's further groups.
+fn identity(pod: &Pod, spec: &ContainerSpec) -> Identity {
     let own = spec.security_context.as_ref();
     let shared = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let pick = |own: Option<i64>, shared: Option<i64>| {
@@ -171,8 +192,10 @@ fn identity(pod: &Pod, spec: &ContainerSpec) -> (Option<u32>, Option<u32>) {
     };
     let user = pick(own.and_then(|one| one.run_as_user), shared.and_then(|one| one.run_as_user));
     let group = pick(own.and_then(|one| one.run_as_group), shared.and_then(|one| one.run_as_group));
-    let group = group.or_else(|| pick(None, shared.and_then(|one| one.fs_group)));
-    (user, group)
+    let further = shared.and_then(|one| one.supplemental_groups.as_ref()).into_iter().flatten();
+    let further = shared.and_then(|one| one.fs_group.as_ref()).into_iter().chain(further);
+    let groups = further.filter_map(|id| u32::try_from(*id).ok()).collect();
+    Identity { user, group, groups }
 }
 
 impl Running {
@@ -199,7 +222,8 @@ impl Running {
         (!said.is_empty()).then(|| String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// `preStop`, the stop signal, and after the grace the end of everything inside.
+    /// `preStop`, the stop signal, and after the grace the end of everything inside. A hook that
+    /// takes all of the grace leaves the program a moment to see the signal.
     pub(super) async fn stop(
         &self,
         host: &Host,
@@ -207,18 +231,25 @@ impl Running {
         ip: Ipv4Addr,
         grace: Duration,
     ) {
+        let deadline = host.env.instant() + grace;
         let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
-        let polite = async {
-            if let Some(hook) = hook
-                && let Err(words) = self.hook(host, hook, spec, ip).await
-            {
-                tracing::warn!(container = spec.name, words, "preStop failed");
+        let mut left = grace;
+        if let Some(hook) = hook.filter(|_| !grace.is_zero()) {
+            match host.env.timeout(grace, self.hook(host, hook, spec, ip)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(words)) => tracing::warn!(container = spec.name, words, "preStop failed"),
+                Err(_) => tracing::warn!(container = spec.name, "preStop took all of the grace"),
             }
-            self.process.signal(self.stop_signal.number()).await;
-            self.process.wait().await;
-        };
-        if host.env.timeout(grace, polite).await.is_err() {
-            self.process.signal(SIGKILL).await;
+            left = deadline.duration_since(host.env.instant()).max(SHORTEST_GRACE);
+        }
+        self.process.signal(self.stop_signal.number()).await;
+        self.kill_after(host, left).await;
+    }
+
+    /// Ends everything inside, unless the program ends by itself within the grace.
+    pub(super) async fn kill_after(&self, host: &Host, grace: Duration) {
+        if host.env.timeout(grace, self.process.wait()).await.is_err() {
+            self.kill().await;
         }
     }
 
@@ -234,7 +265,7 @@ impl Running {
             return self.exec(exec.command.clone().unwrap_or_default()).await;
         }
         if let Some(get) = &hook.http_get {
-            return super::prober::http_get(get, spec, ip).await;
+            return super::prober::http::get(get, spec, ip).await;
         }
         if let Some(pause) = &hook.sleep {
             host.env.sleep(Duration::from_secs(pause.seconds.max(0).cast_unsigned())).await;

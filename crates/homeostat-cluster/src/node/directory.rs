@@ -23,8 +23,18 @@ pub(crate) struct Present {
 pub(crate) struct Runs {
     /// `None` for a run that ended with an earlier agent.
     pub(crate) process: Option<Container>,
-    pub(crate) current: Option<Log>,
-    pub(crate) previous: Option<Log>,
+    /// What the last run wrote, be it that it still runs or not.
+    pub(crate) newest: Option<Log>,
+    pub(crate) older: Option<Log>,
+    /// Why it does not run although it is to run, or to run again.
+    pub(crate) waits: Option<String>,
+}
+
+impl Runs {
+    /// What the last run wrote that ended before the one that is, or is waited for.
+    pub(crate) fn previous(&self) -> Option<&Log> {
+        if self.waits.is_some() { self.newest.as_ref() } else { self.older.as_ref() }
+    }
 }
 
 /// Everything that can be asked for by name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use homeostat::cache::{Caches, Delta, Informer, Scope};
 use homeostat::{Key, Kind};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -27,7 +27,6 @@ enum Change {
 pub(super) struct Follower {
     host: Arc<Host>,
     changes: mpsc::UnboundedReceiver<Change>,
-    services: Informer,
     slices: Informer,
     pods: Informer,
     /// Held so that they go on.
@@ -44,8 +43,8 @@ pub(super) struct Follower {
 impl Follower {
     pub(super) fn new(host: Arc<Host>, caches: &Caches) -> Self {
         let (sender, changes) = mpsc::unbounded_channel();
-        let follow = |kind: Kind, change: fn(&Delta) -> Change| {
-            let informer = caches.informer(kind, Scope::default());
+        let informer = |kind: Kind| caches.informer(kind, Scope::default());
+        let follow = |informer: Informer, change: fn(&Delta) -> Change| {
             let sender = sender.clone();
             informer.on_event(move |delta| {
                 // The follower is gone only when the agent stops.
@@ -56,17 +55,16 @@ impl Follower {
         };
         let configuration: fn(&Delta) -> Change =
             |delta| Change::Configuration(delta.key().namespace.clone());
-        let services = follow(Kind::of::<Service>(), |_| Change::Network);
-        let slices = follow(Kind::of::<EndpointSlice>(), |_| Change::Network);
-        let pods = follow(Kind::of::<Pod>(), |delta| Change::Pod(delta.clone()));
+        follow(host.services.clone(), |_| Change::Network);
+        let slices = follow(informer(Kind::of::<EndpointSlice>()), |_| Change::Network);
+        let pods = follow(informer(Kind::of::<Pod>()), |delta| Change::Pod(delta.clone()));
         let others = [
-            follow(Kind::of::<Secret>(), configuration),
-            follow(Kind::of::<ConfigMap>(), configuration),
+            follow(informer(Kind::of::<Secret>()), configuration),
+            follow(informer(Kind::of::<ConfigMap>()), configuration),
         ];
         Self {
             host,
             changes,
-            services,
             slices,
             pods,
             _others: others,
@@ -111,12 +109,13 @@ impl Follower {
                 }
             }
             if network {
-                let routes = proxy::routes(&self.services.list(None), &self.slices.list(None));
+                let routes = proxy::routes(&self.host.services.list(None), &self.slices.list(None));
                 self.proxy.sync(&self.host, routes);
             }
         }
         for (_, worker) in self.workers.values() {
-            let _ = worker.send(Message::Gone).await;
+            // Closed means that it has ended by itself.
+            let _ = worker.send(Message::Leave).await;
         }
         while self.tasks.join_next().await.is_some() {}
     }

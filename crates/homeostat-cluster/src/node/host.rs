@@ -3,11 +3,12 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use homeostat::cache::Informer;
 use homeostat::event::{EventType, Recorder};
 use homeostat_env::Env;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service};
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
@@ -30,9 +31,13 @@ pub(crate) struct Host {
     pub(crate) data: PathBuf,
     pub(crate) capacity: Capacity,
     pub(crate) addresses: Mutex<Addresses>,
+    /// The Services of the cluster, which the follower follows.
+    pub(crate) services: Informer,
     pub(crate) directory: Directory,
     /// Set when the agent stops: from then on nobody waits for the API.
     pub(crate) stopping: CancellationToken,
+    /// Set when nobody waits for containers to end by themselves any more.
+    pub(crate) hurry: CancellationToken,
 }
 
 impl fmt::Debug for Host {
@@ -52,10 +57,24 @@ impl Host {
         data: PathBuf,
         capacity: Capacity,
         addresses: Addresses,
+        services: Informer,
     ) -> Self {
         let (addresses, directory) = (Mutex::new(addresses), Directory::default());
-        let stopping = CancellationToken::new();
-        Self { node, client, env, helper, recorder, data, capacity, addresses, directory, stopping }
+        let (stopping, hurry) = (CancellationToken::new(), CancellationToken::new());
+        Self {
+            node,
+            client,
+            env,
+            helper,
+            recorder,
+            data,
+            capacity,
+            addresses,
+            services,
+            directory,
+            stopping,
+            hurry,
+        }
     }
 
     /// The node's own address.
@@ -71,6 +90,13 @@ impl Host {
             cpus: self.capacity.cpus as f64,
             memory: self.capacity.memory as f64,
         }
+    }
+
+    /// The Services there are, once they are known.
+    pub(crate) async fn services(&self) -> Vec<Arc<Service>> {
+        // False means that the agent stops.
+        self.services.wait_for_sync().await;
+        self.services.list(None)
     }
 
     pub(crate) fn note(&self, pod: &Pod, notice: &Notice) {

@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, watch};
 use super::descriptor;
 use super::input::{self, Ends, Keyboard};
 use super::network::{OwnPorts, Reception};
-use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, exit_code};
+use super::sandbox::{Down, Entry, Program, Spec, Tier, Up, began, exit_code};
 
 /// The binary that plays the sandbox's parts, and what it may do on this host.
 #[derive(Debug, Clone)]
@@ -42,6 +42,7 @@ pub struct Container {
 struct Inner {
     cord: Mutex<OwnedWriteHalf>,
     outer: i32,
+    began: u64,
     init: i32,
     program: Program,
     ports: Option<OwnPorts>,
@@ -174,13 +175,16 @@ impl Helper {
             Ok(Up::Failed { message, program: false }) => return Err(StartError::Sandbox(message)),
             Err(_) => return Err(StartError::Sandbox("the sandbox ended without a word".into())),
         };
-        let outer = child.id().unwrap_or_default().cast_signed();
+        let outer = child.id().unwrap_or_default();
+        // Nobody has waited for it yet, so the number is its own.
+        let began = began(&Path::new("/proc").join(outer.to_string())).unwrap_or_default();
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err(StartError::Sandbox("the output streams are missing".into()));
         };
         let inner = Inner {
             cord: Mutex::new(cord),
-            outer,
+            outer: outer.cast_signed(),
+            began,
             init,
             program,
             ports,
@@ -247,8 +251,9 @@ impl Container {
         }
         let number = inner.entries.fetch_add(1, Ordering::Relaxed);
         let tier = self.helper.tier;
-        let (outer, init, ports) = (inner.outer, inner.init, inner.ports.clone());
-        let entry = Entry { tier, outer, init, terminal, ports, program };
+        let (outer, began, init) = (inner.outer, inner.began, inner.init);
+        let ports = inner.ports.clone();
+        let entry = Entry { tier, outer, began, init, terminal, ports, program };
         let file = entry_file(&inner.scratch, number);
         std::fs::write(&file, serde_json::to_vec(&entry)?)?;
         let mut command = Command::new(&self.helper.program);

@@ -10,7 +10,7 @@ use tokio::fs::read_dir;
 
 use super::directory::Runs;
 use super::host::Host;
-use super::logs::Log;
+use super::logs::{self, Log};
 
 /// Where a Pod lives on disk.
 pub(super) fn directory(host: &Host, uid: &str) -> PathBuf {
@@ -33,7 +33,7 @@ pub(super) async fn runs(host: &Host, uid: &str) -> BTreeMap<String, Runs> {
     let mut found = BTreeMap::new();
     for name in names(&containers).await.unwrap_or_default() {
         match last_runs(&containers.join(&name)).await {
-            Ok(runs) if runs.current.is_some() => drop(found.insert(name, runs)),
+            Ok(runs) if runs.newest.is_some() => drop(found.insert(name, runs)),
             Ok(_) => {}
             Err(error) => tracing::warn!(container = name, %error, "its old logs cannot be read"),
         }
@@ -42,21 +42,15 @@ pub(super) async fn runs(host: &Host, uid: &str) -> BTreeMap<String, Runs> {
 }
 
 async fn last_runs(container: &Path) -> Result<Runs> {
-    let files = names(container).await?;
-    let log_of = |name: &String| {
-        let (attempt, rest) = name.split_once('.')?;
-        rest.ends_with("log").then(|| attempt.parse::<i32>().ok()).flatten()
-    };
-    let mut attempts: Vec<i32> = files.iter().filter_map(log_of).collect();
-    attempts.sort_unstable();
-    attempts.dedup();
-    let mut logs = attempts.into_iter().rev().map(|attempt| container.join(attempt.to_string()));
-    let (current, previous) = (logs.next(), logs.next());
+    let there = logs::runs(container).await?;
+    let mut stems = there.into_keys().rev().map(|run| container.join(run.to_string()));
+    let (newest, older) = (stems.next(), stems.next());
     let open = async |stem: Option<PathBuf>| match stem {
         Some(stem) => Log::reopen(stem).await.map(Some),
         None => Ok(None),
     };
-    Ok(Runs { process: None, current: open(current).await?, previous: open(previous).await? })
+    let (newest, older) = (open(newest).await?, open(older).await?);
+    Ok(Runs { newest, older, ..Runs::default() })
 }
 
 /// Removes the directories of Pods that the API does not know any more. Asked before any Pod runs:

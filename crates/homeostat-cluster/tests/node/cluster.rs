@@ -162,6 +162,13 @@ impl Cluster {
         self.client.request_text(request).await.unwrap_or_default()
     }
 
+    /// Why the log of a Pod cannot be read.
+    pub(crate) async fn refused_log(&self, name: &str, query: &str) -> String {
+        let path = format!("/api/v1/namespaces/default/pods/{name}/log?{query}");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.client.request_text(request).await.unwrap_err().to_string()
+    }
+
     pub(crate) async fn until_log(&self, name: &str, text: &str) {
         let waiting = async {
             while !self.logs(name, "").await.contains(text) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::large_futures, reason = "tests may")]
 
 mod cluster;
+mod ending;
 mod network;
 mod terminal;
 mod trouble;
@@ -71,18 +72,6 @@ async fn secrets_and_config_maps_are_environment_and_files() {
 }
 
 #[tokio::test]
-async fn a_deleted_pod_is_asked_to_stop_and_then_leaves_the_api() {
-    let cluster = Cluster::start().await;
-    let script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done";
-    cluster.run("long", json!({ "containers": [shell(script)] })).await;
-    cluster.until("long", |pod| cluster::condition(pod, "Ready") == "True").await;
-    cluster.until_log("long", "up").await;
-    cluster.delete("long").await;
-    cluster.until_gone("long").await;
-    cluster.stop().await;
-}
-
-#[tokio::test]
 async fn an_unknown_image_says_what_to_do() {
     let cluster = Cluster::start().await;
     let container = json!({ "name": "main", "image": "nginx:1.27" });
@@ -91,6 +80,10 @@ async fn an_unknown_image_says_what_to_do() {
     let pod = cluster.until("web", |pod| waiting(pod)["reason"] == "ErrImagePull").await;
     assert!(waiting(&pod)["message"].as_str().unwrap().contains("busybox"));
     cluster.until("web", |pod| waiting(pod)["reason"] == "ImagePullBackOff").await;
+    let refused = cluster.refused_log("web", "").await;
+    let words =
+        "container \"main\" in pod \"web\" is waiting to start: trying and failing to pull image";
+    assert!(refused.contains(words), "{refused}");
     cluster.stop().await;
 }
 
@@ -236,10 +229,34 @@ async fn a_container_that_fails_its_liveness_probe_is_restarted() {
 }
 
 #[tokio::test]
+async fn the_log_of_the_last_run_is_the_previous_one_while_the_next_is_waited_for() {
+    let cluster = Cluster::start().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut container = shell("echo x >> /data/runs; echo run $(wc -l < /data/runs); exit 1");
+    container["volumeMounts"] = json!([{ "name": "data", "mountPath": "/data" }]);
+    let volumes = json!([{ "name": "data", "hostPath": { "path": data.path() } }]);
+    cluster.run("crash", json!({ "volumes": volumes, "containers": [container] })).await;
+    let status = |pod: &Value| pod["status"]["containerStatuses"][0].clone();
+    let waits = |pod: &Value| status(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff";
+    let second = |pod: &Value| waits(pod) && status(pod)["restartCount"] == 1;
+    cluster.until("crash", second).await;
+    assert_eq!(cluster.logs("crash", "").await, "run 2\n");
+    assert_eq!(cluster.logs("crash", "previous=true").await, "run 2\n");
+    // The third run is ten seconds away; with it the first one's log goes.
+    cluster.until("crash", |pod| status(pod)["restartCount"] == 2).await;
+    assert_eq!(cluster.logs("crash", "").await, "run 3\n");
+    let uid = cluster.get("crash").await.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let logs = cluster.agent.data().join("pods").join(uid).join("containers/main");
+    assert!(!logs.join("0.0.log").exists() && logs.join("2.0.log").exists());
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn stopping_the_agent_ends_every_process_and_removes_its_directory() {
     let cluster = Cluster::start().await;
-    let script = "trap '' TERM; setsid sleep 1000 & echo up; wait";
-    cluster.run("long", json!({ "containers": [shell(script)] })).await;
+    let script = "trap '' TERM; setsid sleep 1000 & echo up; while :; do wait; done";
+    let spec = json!({ "terminationGracePeriodSeconds": 1, "containers": [shell(script)] });
+    cluster.run("long", spec).await;
     cluster.until_log("long", "up").await;
     let ip = cluster.get("long").await.unwrap()["status"]["podIP"].as_str().unwrap().to_owned();
     let marker = format!("POD_IP={ip}");

@@ -20,7 +20,7 @@ pub struct Place {
     pub memory: f64,
 }
 
-/// Every variable of a container, later ones replacing earlier ones.
+/// Every variable of a container, later ones replacing earlier ones; `links` lead to Services.
 ///
 /// # Errors
 /// When a key or an object that is not optional is missing.
@@ -30,6 +30,7 @@ pub fn environment(
     image: &Image,
     sources: &Sources,
     place: &Place,
+    links: &[(String, String)],
 ) -> Result<Vec<(String, String)>, Problem> {
     let mut all = Variables::default();
     all.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -37,7 +38,7 @@ pub fn environment(
     all.set("HOSTNAME", &hostname(pod));
     all.set("POD_IP", &place.pod_ip);
     all.set("HOST", &place.pod_ip);
-    for (name, value) in &image.env {
+    for (name, value) in image.env.iter().chain(links) {
         all.set(name, value);
     }
     for from in container.env_from.iter().flatten() {
@@ -206,7 +207,7 @@ mod tests {
         };
         let pod: Pod = serde_json::from_value(json!({ "metadata": { "namespace": "n" } })).unwrap();
         let resolve = |container: &Container, sources: &Sources| {
-            environment(&pod, container, &Image::default(), sources, &Place::default())
+            environment(&pod, container, &Image::default(), sources, &Place::default(), &[])
         };
         let mut sources = Sources::default();
         let said = resolve(&container(false), &sources).unwrap_err().to_string();

@@ -6,6 +6,7 @@
 mod downward;
 mod environment;
 mod files;
+mod links;
 mod token;
 mod volume;
 
@@ -18,6 +19,7 @@ use kube::api::Api;
 
 pub(crate) use environment::hostname;
 pub use environment::{Place, command, environment};
+pub(crate) use links::links;
 pub use token::Tokens;
 use token::Wanted;
 pub use volume::{mounts, volumes};

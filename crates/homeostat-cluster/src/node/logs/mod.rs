@@ -11,7 +11,9 @@
 mod place;
 mod read;
 mod record;
+mod runs;
 mod write;
 
 pub use read::{Options, follow, read, stream};
+pub(crate) use runs::{keep_last, runs};
 pub use write::{Limits, Log, pump};

@@ -107,6 +107,14 @@ impl Log {
         Ok(Self(Arc::new(Inner { stem, limits, file, segments, written, live })))
     }
 
+    /// Removes its files: nothing was ever written.
+    pub(crate) async fn discard(self) {
+        for segment in self.segments() {
+            // A file too many is an empty log at worst.
+            let _ = tokio::fs::remove_file(path(&self.0.stem, segment)).await;
+        }
+    }
+
     /// Says when there is more to read: bytes so far, and whether the log is complete.
     #[must_use]
     pub fn progress(&self) -> watch::Receiver<(u64, bool)> {

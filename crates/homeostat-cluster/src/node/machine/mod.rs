@@ -19,6 +19,8 @@ pub use unit::{Role, StartFailure};
 
 /// The grace of a Pod that names none, in seconds.
 const DEFAULT_GRACE: i64 = 30;
+/// What a sidecar has at the least to end by itself, however long the others took.
+const SHORTEST_GRACE: Duration = Duration::from_secs(2);
 
 /// What the agent has to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +65,19 @@ pub struct Machine {
     began: Timestamp,
     prepared: bool,
     released: bool,
+    /// How long everything may take to end because the agent stops.
+    leaving: Option<Duration>,
+    ending: Option<Ending>,
     /// Why the whole Pod failed, where that is not a container's doing.
     failure: Option<(&'static str, String)>,
     conditions: status::Conditions,
+}
+
+/// Since when all containers are to end, and how long they have.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    since: Timestamp,
+    grace: Duration,
 }
 
 impl Machine {
@@ -86,7 +98,17 @@ impl Machine {
             units.iter_mut().for_each(|unit| unit.resume(status, policy, now));
             began = status.start_time.as_ref().map_or(now, |time| time.0);
         }
-        Self { pod, units, began, prepared: false, released: false, failure: None, conditions }
+        Self {
+            pod,
+            units,
+            began,
+            prepared: false,
+            released: false,
+            leaving: None,
+            ending: None,
+            failure: None,
+            conditions,
+        }
     }
 
     /// The Pod as it was last seen.
@@ -98,6 +120,12 @@ impl Machine {
     /// The object changed.
     pub fn update(&mut self, pod: Pod) {
         self.pod = pod;
+    }
+
+    /// The agent stops: everything ends within its grace, or this time where that is shorter, and
+    /// the Pod stays in the API.
+    pub fn leave(&mut self, limit: Duration) {
+        self.leaving = Some(limit);
     }
 
     /// Address and volumes are there.
@@ -131,10 +159,11 @@ impl Machine {
         attempt: i32,
         kind: ProbeKind,
         answer: Result<(), String>,
+        now: Timestamp,
     ) -> Vec<Action> {
         let grace = self.grace();
         match self.unit(name) {
-            Some(unit) if unit.attempt() == attempt => unit.probed(kind, answer, grace),
+            Some(unit) if unit.attempt() == attempt => unit.probed(kind, answer, grace, now),
             _ => Vec::new(),
         }
     }
@@ -156,8 +185,8 @@ impl Machine {
     pub fn advance(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = Vec::new();
         self.enforce_deadline(now);
-        if self.is_ending() {
-            self.shut_down(&mut actions);
+        if self.is_ending() || self.is_finished() {
+            self.shut_down(now, &mut actions);
             return actions;
         }
         let policy = self.policy();
@@ -175,16 +204,13 @@ impl Machine {
                 unit.run(policy, &name, now, &mut actions);
             }
         }
-        if self.is_finished() {
-            self.stop_units(Role::Sidecar, self.grace(), &mut actions);
-        }
         actions
     }
 
     /// When to ask again although nothing happened.
     #[must_use]
     pub fn wake(&self) -> Option<Timestamp> {
-        if self.is_ending() {
+        if self.is_ending() || self.is_finished() {
             return None;
         }
         let deadline = self.deadline();
@@ -212,7 +238,7 @@ impl Machine {
     }
 
     fn is_ending(&self) -> bool {
-        self.is_deleted() || self.failure.is_some()
+        self.is_deleted() || self.failure.is_some() || self.leaving.is_some()
     }
 
     /// Whether nothing will run again by itself.
@@ -238,7 +264,8 @@ impl Machine {
             .metadata
             .deletion_grace_period_seconds
             .or_else(|| spec.and_then(|spec| spec.termination_grace_period_seconds));
-        Duration::from_secs(asked.unwrap_or(DEFAULT_GRACE).max(0).cast_unsigned())
+        let grace = Duration::from_secs(asked.unwrap_or(DEFAULT_GRACE).max(0).cast_unsigned());
+        self.leaving.map_or(grace, |limit| grace.min(limit))
     }
 
     fn deadline(&self) -> Option<Timestamp> {
@@ -256,27 +283,40 @@ impl Machine {
         }
     }
 
-    fn shut_down(&mut self, actions: &mut Vec<Action>) {
+    /// Ends everything: the Pod's own containers at once, then the sidecars one after the other.
+    /// All of them together have the Pod's grace.
+    fn shut_down(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         let grace = self.grace();
-        self.stop_units(Role::Main, grace, actions);
-        self.stop_units(Role::Init, grace, actions);
-        let busy = |role| self.units.iter().any(|unit| unit.role == role && unit.is_busy());
-        if busy(Role::Main) || busy(Role::Init) {
+        let ending = match self.ending {
+            Some(ending) if ending.grace <= grace => ending,
+            // Who has less patience than before counts from now.
+            _ => Ending { since: now, grace },
+        };
+        self.ending = Some(ending);
+        let deadline = later(ending.since, ending.grace);
+        let mut busy = false;
+        for unit in self.units.iter_mut().filter(|unit| unit.role != Role::Sidecar) {
+            unit.stop(deadline, now, actions);
+            busy |= unit.is_busy();
+        }
+        if busy {
             return;
         }
-        // Sidecars serve the others to the end.
-        self.stop_units(Role::Sidecar, grace, actions);
-        if self.is_deleted() && !self.released && !self.units.iter().any(Unit::is_busy) {
+        // Sidecars serve the others to the end, and the first of them serves the second.
+        let mut sidecars = self.units.iter_mut().rev().filter(|unit| unit.role == Role::Sidecar);
+        if let Some(sidecar) = sidecars.find(|unit| unit.is_busy()) {
+            sidecar.stop(deadline.max(later(now, SHORTEST_GRACE)), now, actions);
+            return;
+        }
+        if self.is_deleted() && !self.released {
             self.released = true;
             actions.push(Action::Release);
         }
     }
+}
 
-    fn stop_units(&mut self, role: Role, grace: Duration, actions: &mut Vec<Action>) {
-        for unit in self.units.iter_mut().filter(|unit| unit.role == role) {
-            unit.stop(grace, actions);
-        }
-    }
+fn later(time: Timestamp, duration: Duration) -> Timestamp {
+    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

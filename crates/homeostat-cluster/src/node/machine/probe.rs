@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Probe};
 
 use super::unit::{State, Unit, warning};
-use super::{Action, Notice};
+use super::{Action, Notice, later};
 
 /// Which probe of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +82,7 @@ impl Unit {
         kind: ProbeKind,
         answer: Result<(), String>,
         grace: Duration,
+        now: Timestamp,
     ) -> Vec<Action> {
         let Some(probe) = kind.of(&self.spec).cloned() else { return Vec::new() };
         if !matches!(self.state, State::Running { stopping: None, .. }) {
@@ -101,7 +103,7 @@ impl Unit {
                     if kind == ProbeKind::Readiness {
                         self.probes.ready = false;
                     } else {
-                        self.restart_unhealthy(kind, &probe, grace, &mut actions);
+                        self.restart_unhealthy(kind, &probe, grace, now, &mut actions);
                     }
                 }
             }
@@ -114,6 +116,7 @@ impl Unit {
         kind: ProbeKind,
         probe: &Probe,
         grace: Duration,
+        now: Timestamp,
         actions: &mut Vec<Action>,
     ) {
         let (name, word) = (&self.spec.name, kind.word().to_lowercase());
@@ -124,9 +127,6 @@ impl Unit {
         }));
         let own = probe.termination_grace_period_seconds;
         let grace = own.map_or(grace, |own| Duration::from_secs(own.max(0).cast_unsigned()));
-        if let State::Running { stopping, .. } = &mut self.state {
-            *stopping = Some(grace);
-        }
-        actions.push(Action::Stop { container: name.clone(), grace });
+        self.stop_by(later(now, grace), now, actions);
     }
 }

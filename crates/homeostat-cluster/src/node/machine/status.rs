@@ -34,17 +34,14 @@ impl Machine {
         let conditions = self.conditions(phase, now);
         let statuses = |main: bool| -> Option<Vec<ContainerStatus>> {
             let units = self.units.iter().filter(|unit| (unit.role == Role::Main) == main);
-            let waiting = if main && !self.is_initialised() {
-                "PodInitializing"
-            } else {
-                "ContainerCreating"
-            };
-            let all: Vec<_> = units.map(|unit| unit.status(waiting)).collect();
+            let all: Vec<_> = units.map(|unit| unit.status(self.not_yet(unit))).collect();
             (!all.is_empty()).then_some(all)
         };
         let (reason, message) = match &self.failure {
-            Some((reason, message)) => (Some((*reason).to_owned()), Some(message.clone())),
-            None => (None, None),
+            Some((reason, message)) if phase == "Failed" => {
+                (Some((*reason).to_owned()), Some(message.clone()))
+            }
+            _ => (None, None),
         };
         PodStatus {
             phase: Some(phase.into()),
@@ -64,46 +61,71 @@ impl Machine {
         }
     }
 
-    /// `Pending`, `Running`, `Succeeded` or `Failed`.
+    /// Every container, and why it does not run although it is to run.
+    pub fn waits(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.units.iter().map(|unit| {
+            let why = match unit.state {
+                State::Waiting { reason: "", .. } | State::Starting => Some(self.not_yet(unit)),
+                State::Waiting { reason, .. } => Some(reason),
+                State::Running { .. } | State::Ended(_) => None,
+            };
+            (unit.name(), why)
+        })
+    }
+
+    /// Why a container without a reason of its own does not run yet.
+    fn not_yet(&self, unit: &Unit) -> &'static str {
+        if unit.role == Role::Main && !self.is_initialised() {
+            "PodInitializing"
+        } else {
+            "ContainerCreating"
+        }
+    }
+
+    /// `Pending`, `Running`, `Succeeded` or `Failed`. The last two are said only when nothing runs
+    /// any more: whoever waits for them may take the Pod's place at once.
     #[must_use]
     pub fn phase(&self) -> &'static str {
+        let began = self.has_begun();
+        match self.verdict() {
+            Some(_) if self.units.iter().any(Unit::is_busy) => begun(began),
+            Some(verdict) => verdict,
+            None => begun(began),
+        }
+    }
+
+    /// Whether every container of the Pod has run at some time.
+    fn has_begun(&self) -> bool {
+        let mut main = self.units.iter().filter(|unit| unit.role == Role::Main);
+        self.is_initialised() && main.all(Unit::has_run)
+    }
+
+    /// How the Pod ended, or is about to: nothing of it runs again by itself.
+    fn verdict(&self) -> Option<&'static str> {
         if self.failure.is_some() {
-            return "Failed";
+            return Some("Failed");
         }
         let policy = self.policy();
         let gave_up =
             |unit: &Unit| unit.ended().is_some_and(|end| end.code != 0) && !unit.restarts(policy);
         if self.units.iter().any(|unit| unit.role == Role::Init && gave_up(unit)) {
-            return "Failed";
+            return Some("Failed");
         }
         let main = || self.units.iter().filter(|unit| unit.role == Role::Main);
-        let never_ran =
-            |unit: &Unit| !unit.is_running() && unit.ended().is_none() && unit.last.is_none();
-        if !self.is_initialised() || main().any(never_ran) {
-            return if self.is_deleted() && main().all(|unit| unit.last.is_some()) {
-                "Running"
-            } else {
-                "Pending"
-            };
+        // A Pod that is being deleted does not run its containers again.
+        let ended = self.is_deleted() && main().all(|unit| unit.ended().is_some());
+        if !self.has_begun() || !(self.is_finished() || ended) {
+            return None;
         }
-        if !self.is_finished() {
-            // A Pod that is being deleted does not run its containers again.
-            if !(self.is_deleted() && main().all(|unit| unit.ended().is_some())) {
-                return "Running";
-            }
-        }
-        if main().all(|unit| unit.ended().is_some_and(|end| end.code == 0)) {
-            "Succeeded"
-        } else {
-            "Failed"
-        }
+        let good = main().all(|unit| unit.ended().is_some_and(|end| end.code == 0));
+        Some(if good { "Succeeded" } else { "Failed" })
     }
 
+    /// Whether the Pod's own containers may run, or did: a sidecar that ends later undoes nothing.
     fn is_initialised(&self) -> bool {
-        self.units.iter().filter(|unit| unit.role != Role::Main).all(|unit| {
-            // A sidecar that runs again later does not undo the initialisation.
-            unit.lets_next_start() || unit.role == Role::Sidecar && unit.last.is_some()
-        }) || self.units.iter().any(|unit| unit.role == Role::Main && unit.attempt() > 0)
+        let mut before = self.units.iter().filter(|unit| unit.role != Role::Main);
+        before.all(Unit::lets_next_start)
+            || self.units.iter().any(|unit| unit.role == Role::Main && unit.has_run())
     }
 
     fn conditions(&mut self, phase: &str, now: Timestamp) -> Vec<PodCondition> {
@@ -186,13 +208,14 @@ impl Machine {
     }
 }
 
+fn begun(begun: bool) -> &'static str {
+    if begun { "Running" } else { "Pending" }
+}
+
 impl Unit {
     fn status(&self, waiting: &str) -> ContainerStatus {
         let image = self.spec.image.clone().unwrap_or_default();
-        let known = self.attempt() > 0
-            || self.is_running()
-            || self.ended().is_some()
-            || self.last.is_some();
+        let known = self.has_run();
         ContainerStatus {
             name: self.spec.name.clone(),
             image_id: if known { format!("homeostat://{image}") } else { String::new() },

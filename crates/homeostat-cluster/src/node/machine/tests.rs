@@ -154,14 +154,101 @@ fn probes_hold_readiness_back_and_restart_what_hangs() {
         machine.status(None, "h", at(0)).container_statuses.unwrap()[0].ready
     };
     assert!(!ready(&mut machine));
-    machine.probed("a", 0, ProbeKind::Readiness, Ok(()));
+    machine.probed("a", 0, ProbeKind::Readiness, Ok(()), at(1));
     assert!(ready(&mut machine));
     let fail = || Err("no".to_owned());
-    machine.probed("a", 0, ProbeKind::Readiness, fail());
+    machine.probed("a", 0, ProbeKind::Readiness, fail(), at(1));
     assert!(ready(&mut machine), "one failure is not two");
-    machine.probed("a", 0, ProbeKind::Readiness, fail());
+    machine.probed("a", 0, ProbeKind::Readiness, fail(), at(1));
     assert!(!ready(&mut machine));
-    machine.probed("a", 0, ProbeKind::Liveness, fail());
-    let actions = machine.probed("a", 0, ProbeKind::Liveness, fail());
+    machine.probed("a", 0, ProbeKind::Liveness, fail(), at(1));
+    let actions = machine.probed("a", 0, ProbeKind::Liveness, fail(), at(1));
     assert!(actions.iter().any(|action| matches!(action, Action::Stop { .. })));
+}
+
+/// Which containers are asked to stop, and how many seconds they have.
+fn stops(actions: &[Action]) -> Vec<(&str, u64)> {
+    let mut all = Vec::new();
+    for action in actions {
+        if let Action::Stop { container, grace } = action {
+            all.push((container.as_str(), grace.as_secs()));
+        }
+    }
+    all
+}
+
+fn with_sidecars(policy: &str) -> Machine {
+    let sidecar = |name: &str| json!({ "name": name, "restartPolicy": "Always" });
+    let spec = json!({
+        "restartPolicy": policy, "terminationGracePeriodSeconds": 10,
+        "initContainers": [sidecar("s1"), sidecar("s2")], "containers": [{ "name": "a" }],
+    });
+    let mut machine = machine(&spec);
+    for name in ["s1", "s2", "a"] {
+        assert_eq!(starts(&machine.advance(at(0))), [name]);
+        machine.started(name, name.into(), at(0));
+    }
+    machine
+}
+
+#[test]
+fn sidecars_end_after_the_rest_last_first_and_all_share_one_grace() {
+    let mut machine = with_sidecars("Always");
+    let mut pod = machine.pod().clone();
+    pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(11)));
+    machine.update(pod);
+    assert_eq!(stops(&machine.advance(at(1))), [("a", 10)]);
+    assert_eq!(stops(&machine.advance(at(3))), [], "they wait for the others");
+    machine.exited("a", 0, None, at(5));
+    assert_eq!(stops(&machine.advance(at(5))), [("s2", 6)]);
+    assert_eq!(stops(&machine.advance(at(6))), []);
+    machine.exited("s2", 0, None, at(11));
+    assert_eq!(stops(&machine.advance(at(11))), [("s1", 2)], "none is killed unasked");
+    machine.exited("s1", 0, None, at(12));
+    assert_eq!(machine.advance(at(12)), [Action::Release]);
+}
+
+#[test]
+fn a_pod_has_not_succeeded_before_its_sidecars_have_ended() {
+    let mut machine = with_sidecars("Never");
+    machine.exited("a", 0, None, at(1));
+    assert_eq!(machine.phase(), "Running");
+    for sidecar in ["s2", "s1"] {
+        assert_eq!(stops(&machine.advance(at(2))), [(sidecar, 10)]);
+        assert_eq!(machine.phase(), "Running");
+        machine.exited(sidecar, 143, None, at(2));
+    }
+    assert_eq!(machine.advance(at(3)), [], "no sidecar runs again");
+    assert_eq!(machine.phase(), "Succeeded");
+}
+
+#[test]
+fn a_pod_past_its_deadline_has_failed_when_its_programs_have_ended() {
+    let spec = json!({ "activeDeadlineSeconds": 5, "containers": [{ "name": "a" }] });
+    let mut machine = machine(&spec);
+    machine.advance(at(0));
+    machine.started("a", "id".into(), at(0));
+    assert_eq!(machine.wake(), Some(at(5)));
+    assert_eq!(stops(&machine.advance(at(5))), [("a", 30)]);
+    let status = machine.status(None, "h", at(5));
+    assert_eq!((status.phase.as_deref(), status.reason), (Some("Running"), None));
+    machine.exited("a", 143, None, at(7));
+    assert_eq!(machine.advance(at(7)), []);
+    let status = machine.status(None, "h", at(7));
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
+}
+
+#[test]
+fn an_agent_that_stops_asks_the_containers_to_end_and_keeps_the_pod() {
+    let mut machine = with_sidecars("Always");
+    machine.leave(Duration::from_secs(4));
+    assert_eq!(stops(&machine.advance(at(1))), [("a", 4)], "the shorter of the two");
+    machine.exited("a", 143, None, at(2));
+    assert_eq!(stops(&machine.advance(at(2))), [("s2", 3)]);
+    machine.exited("s2", 143, None, at(2));
+    assert_eq!(stops(&machine.advance(at(2))), [("s1", 3)]);
+    machine.exited("s1", 143, None, at(2));
+    assert_eq!(machine.advance(at(3)), [], "neither started again nor released");
 }

@@ -87,7 +87,8 @@ pub(super) enum State {
     Running {
         id: String,
         since: Timestamp,
-        stopping: Option<Duration>,
+        /// By when it must have ended.
+        stopping: Option<Timestamp>,
     },
     Ended(End),
 }
@@ -137,6 +138,11 @@ impl Unit {
 
     pub(super) fn is_running(&self) -> bool {
         matches!(self.state, State::Running { .. })
+    }
+
+    /// Whether it runs, or ever did.
+    pub(super) fn has_run(&self) -> bool {
+        self.attempt() > 0 || self.is_running() || self.ended().is_some() || self.last.is_some()
     }
 
     pub(super) fn is_started(&self) -> bool {
@@ -293,15 +299,25 @@ impl Unit {
         self.state = State::Ended(End { code, reason, message, id, began, ended: now });
     }
 
-    pub(super) fn stop(&mut self, grace: Duration, out: &mut Vec<Action>) {
-        let State::Running { stopping, .. } = &mut self.state else { return };
-        if stopping.is_none() {
-            let message = format!("Stopping container {}", self.spec.name);
-            out.push(Action::Event(Notice { warning: false, reason: "Killing", message }));
-        } else if stopping.is_some_and(|already| already <= grace) {
-            return;
+    /// Asks it to end by `deadline`; says nothing new to one that has to end earlier.
+    pub(super) fn stop(&mut self, deadline: Timestamp, now: Timestamp, out: &mut Vec<Action>) {
+        let State::Running { stopping, .. } = &self.state else { return };
+        match stopping {
+            Some(already) if *already <= deadline => return,
+            Some(_) => {}
+            None => {
+                let message = format!("Stopping container {}", self.spec.name);
+                out.push(Action::Event(Notice { warning: false, reason: "Killing", message }));
+            }
         }
-        *stopping = Some(grace);
+        self.stop_by(deadline, now, out);
+    }
+
+    /// Asks it to end by `deadline`, without an event.
+    pub(super) fn stop_by(&mut self, deadline: Timestamp, now: Timestamp, out: &mut Vec<Action>) {
+        let State::Running { stopping, .. } = &mut self.state else { return };
+        *stopping = Some(deadline);
+        let grace = Duration::try_from(deadline.duration_since(now)).unwrap_or_default();
         out.push(Action::Stop { container: self.spec.name.clone(), grace });
     }
 

@@ -6,7 +6,7 @@
 use std::io::{BufReader, Error, ErrorKind, Result};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -17,6 +17,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::outer::map_ids;
+use super::step::Step;
 use super::{Down, Input, Program, Spec, Tier, Up, cord, receive, send};
 use crate::node::descriptor;
 
@@ -85,10 +86,9 @@ fn start(spec: &Spec, input: Option<OwnedFd>) -> std::result::Result<Pid, (Strin
         become_user(program.user.take(), program.group.take())
             .map_err(|error| (error.to_string(), false))?;
     }
-    let command = command_with(&program, spec.input, input);
-    match command.and_then(|mut command| command.spawn()) {
+    match run_program(Step::default(), &program, spec.input, input) {
         Ok(child) => Ok(Pid::from_raw(child.id().cast_signed())),
-        Err(error) => Err((why(&program, &error), true)),
+        Err(error) => Err((error.to_string(), true)),
     }
 }
 
@@ -107,51 +107,31 @@ pub(super) fn command(program: &Program) -> Command {
         .env_clear()
         .envs(program.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(program.directory.as_deref().unwrap_or_else(|| "/".as_ref()));
-    if let Some(group) = program.group {
-        command.gid(group);
-    }
-    if let Some(user) = program.user {
-        command.uid(user);
-    }
     command
 }
 
-/// The program in a process group of its own, with its input; one with a terminal leads the session
-/// of that terminal.
-pub(super) fn command_with(
+/// Runs the program in a process group of its own, as the user it is to be and with its input; one
+/// with a terminal leads the session of that terminal.
+pub(super) fn run_program(
+    step: Step,
     program: &Program,
     input: Input,
     descriptor: Option<OwnedFd>,
-) -> Result<Command> {
-    match (input, descriptor) {
-        (Input::Terminal { .. }, Some(terminal)) => {
-            let lead = ["/proc/self/exe", "sandbox", "lead"].map(String::from);
-            let argv = lead.into_iter().chain(program.argv.iter().cloned()).collect();
-            let mut command = command(&Program { argv, ..program.clone() });
-            command.stdout(terminal.try_clone()?).stderr(terminal.try_clone()?).stdin(terminal);
-            Ok(command)
+) -> Result<Child> {
+    let Program { user, group, groups, .. } = program.clone();
+    let leads = matches!(input, Input::Terminal { .. }) && descriptor.is_some();
+    let step = Step { user, group, groups, leads, ..step };
+    step.start(program, |command| {
+        match descriptor {
+            Some(terminal) if leads => {
+                command.stdout(terminal.try_clone()?).stderr(terminal.try_clone()?).stdin(terminal);
+            }
+            descriptor => {
+                command.stdin(descriptor.map_or_else(Stdio::null, Stdio::from)).process_group(0);
+            }
         }
-        (_, descriptor) => {
-            let mut command = command(program);
-            command.stdin(descriptor.map_or_else(Stdio::null, Stdio::from)).process_group(0);
-            Ok(command)
-        }
-    }
-}
-
-/// `sandbox lead PROGRAM ARG…`: becomes the program, at the terminal that standard input is.
-pub(super) fn lead(args: &[String]) -> i32 {
-    let Some((name, rest)) = args.split_first() else { return 127 };
-    let error = nix::unistd::setsid()
-        .map_err(Error::from)
-        .and_then(|_| Ok(rustix::process::ioctl_tiocsctty(std::io::stdin())?))
-        .err()
-        .unwrap_or_else(|| Command::new(name).args(rest).exec());
-    #[expect(clippy::print_stderr, reason = "standard error is the container's terminal")]
-    {
-        eprintln!("exec: {name:?}: {error}");
-    }
-    if error.kind() == ErrorKind::NotFound { 127 } else { 126 }
+        Ok(())
+    })
 }
 
 /// Why a program could not be executed, in words.

@@ -15,12 +15,13 @@ mod enter;
 mod init;
 mod outer;
 mod root;
+mod step;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +70,7 @@ pub enum Input {
 }
 
 /// What to run and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Program {
     /// The program and its arguments; `/proc/self/exe` is this binary.
     pub argv: Vec<String>,
@@ -81,6 +82,8 @@ pub struct Program {
     pub user: Option<u32>,
     /// The group to become; stays what it is by default.
     pub group: Option<u32>,
+    /// The groups to be in beside that one, where the agent is root; none by default.
+    pub groups: Vec<u32>,
 }
 
 /// A container for `outer` to start.
@@ -109,6 +112,8 @@ pub struct Entry {
     pub tier: Tier,
     /// The pid of the container's `outer`, which stays in its first user namespace.
     pub outer: i32,
+    /// When that process began, so that no other is taken for it.
+    pub began: u64,
     /// The pid of the container's init.
     pub init: i32,
     /// Whether standard input is a terminal that must become the controlling one.
@@ -161,8 +166,7 @@ pub fn main_if_asked() {
             (Some("sandbox"), Some("outer")) => outer::main(),
             (Some("sandbox"), Some("init")) => init::main(),
             (Some("sandbox"), Some("enter")) => enter::main(&rest),
-            (Some("sandbox"), Some("bound")) => enter::bound_main(&rest),
-            (Some("sandbox"), Some("lead")) => init::lead(&rest),
+            (Some("sandbox"), Some("step")) => step::main(&rest),
             (Some("sandbox"), Some("probe")) => outer::probe(),
             (Some("image"), Some(image)) => super::image::builtin::main(image, &rest),
             _ => return,
@@ -197,6 +201,24 @@ fn receive<T: for<'de> Deserialize<'de>>(stream: &mut impl BufRead) -> std::io::
         return Ok(None);
     }
     Ok(Some(serde_json::from_str(&line)?))
+}
+
+/// When a process began, in ticks since the host did: with its number, who it is. `None` when it is
+/// gone, and its number with it or somebody else's.
+pub(crate) fn began(process: &Path) -> Option<u64> {
+    stat(process, 19)
+}
+
+/// The parent of a process.
+fn parent(process: &Path) -> Option<u64> {
+    stat(process, 1)
+}
+
+/// A number that the kernel tells about a process, counted from its state (0).
+fn stat(process: &Path, field: usize) -> Option<u64> {
+    let all = std::fs::read_to_string(process.join("stat")).ok()?;
+    // The name in parentheses comes first, and may hold anything.
+    all.rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
 }
 
 /// The exit code a shell would show: the status, or 128 plus the signal.

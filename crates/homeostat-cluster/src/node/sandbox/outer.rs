@@ -16,7 +16,8 @@ use nix::unistd::{Pid, getegid, geteuid};
 
 use crate::node::descriptor;
 
-use super::{Down, Spec, Tier, Up, cord, exit_code, init, receive, root, send, take_ports};
+use super::step::Step;
+use super::{Down, Spec, Tier, Up, cord, exit_code, init, parent, receive, root, send, take_ports};
 
 /// Exit code when nothing could be started; the reason went up the cord.
 const NOT_STARTED: i32 = 125;
@@ -112,17 +113,12 @@ fn sweep() {
 }
 
 fn children() -> Vec<Pid> {
-    let me = std::process::id().to_string();
+    let me = u64::from(std::process::id());
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     processes
         .flatten()
-        .filter_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-            // After the name in parentheses: state, then the parent.
-            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?;
-            (parent == me).then(|| Pid::from_raw(pid))
-        })
+        .filter(|entry| parent(&entry.path()) == Some(me))
+        .filter_map(|entry| Some(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)))
         .collect()
 }
 
@@ -139,14 +135,11 @@ fn forward(tier: Tier, pid: Pid, number: i32) {
 /// Starts init in the new pid namespace, or the program itself where there are no namespaces.
 fn start(spec: &Spec, input: Option<OwnedFd>, shares_ports: Option<String>) -> Result<(Child, Up)> {
     if spec.tier == Tier::Raw {
-        let mut command = init::command_with(&spec.program, spec.input, input)?;
-        return match command.spawn() {
-            Ok(child) => {
-                let init = child.id().cast_signed();
-                Ok((child, Up::Started { init, shares_ports }))
-            }
-            Err(error) => Err(Error::other(init::why(&spec.program, &error))),
-        };
+        // No pid namespace ends the program with this process.
+        let step = Step { parent: Some(std::process::id()), ..Step::default() };
+        let child = init::run_program(step, &spec.program, spec.input, input)?;
+        let init = child.id().cast_signed();
+        return Ok((child, Up::Started { init, shares_ports }));
     }
     let (mut ours, theirs) = UnixStream::pair()?;
     let child = Command::new("/proc/self/exe")

@@ -19,7 +19,7 @@ pub(super) fn answer<B>(
     query: &Query,
 ) -> Result<Response<Body>, Refusal> {
     let container = running(runs, name)?;
-    let log = runs.current.clone();
+    let log = runs.newest.clone();
     let log =
         log.ok_or_else(|| (StatusCode::BAD_REQUEST, format!("container {name:?} has no output")))?;
     let types = query.is_set("stdin") || query.is_set("input");

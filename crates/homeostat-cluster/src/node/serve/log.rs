@@ -17,7 +17,7 @@ use crate::node::logs::{Options, follow, stream};
 pub(super) async fn answer(
     env: &Env,
     runs: &Runs,
-    container: &str,
+    (pod, container): (&str, &str),
     query: &Query,
 ) -> Result<Response<Body>, Refusal> {
     let since_seconds: Option<u64> = query.number("sinceSeconds")?;
@@ -30,15 +30,16 @@ pub(super) async fn answer(
         limit: query.number("limitBytes")?,
     };
     let log = if query.is_set("previous") {
-        let missing = || {
-            let words = format!("previous terminated container {container:?} not found");
-            (StatusCode::BAD_REQUEST, words)
-        };
-        runs.previous.clone().ok_or_else(missing)?
+        runs.previous().cloned().ok_or_else(|| {
+            let what = "previous terminated container";
+            (StatusCode::BAD_REQUEST, format!("{what} {container:?} in pod {pod:?} not found"))
+        })?
     } else {
-        let waiting =
-            || (StatusCode::BAD_REQUEST, format!("container {container:?} has not started"));
-        runs.current.clone().ok_or_else(waiting)?
+        runs.newest.clone().ok_or_else(|| {
+            let why = waits(runs.waits.as_deref());
+            let words = format!("container {container:?} in pod {pod:?} is waiting to start{why}");
+            (StatusCode::BAD_REQUEST, words)
+        })?
     };
     let body = if query.is_set("follow") {
         StreamBody::new(follow(log, options).map_ok(Frame::data).map_err(Into::into)).boxed_unsync()
@@ -47,4 +48,14 @@ pub(super) async fn answer(
     };
     let response = Response::builder().header("content-type", "text/plain").body(body);
     response.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+/// Why there is nothing to read yet, in the kubelet's words.
+fn waits(reason: Option<&str>) -> String {
+    match reason {
+        Some("ErrImagePull") => ": image can't be pulled".into(),
+        Some("ImagePullBackOff") => ": trying and failing to pull image".into(),
+        Some(reason) => format!(": {reason}"),
+        None => " - no logs yet".into(),
+    }
 }

@@ -72,7 +72,7 @@ impl NodeService {
         match parts.as_slice() {
             ["containerLogs", namespace, pod, container] => {
                 let runs = self.container(namespace, pod, container)?;
-                log::answer(&self.host.env, &runs, container, &query).await
+                log::answer(&self.host.env, &runs, (pod, container), &query).await
             }
             ["exec", namespace, pod, container] => {
                 let runs = self.container(namespace, pod, container)?;
@@ -99,9 +99,7 @@ impl NodeService {
     fn container(&self, namespace: &str, pod: &str, name: &str) -> Result<Runs, Refusal> {
         let present = self.pod(namespace, pod)?;
         present.containers.get(name).cloned().ok_or_else(|| {
-            let words =
-                format!("container {name:?} in pod {pod:?} is waiting to start: ContainerCreating");
-            (StatusCode::BAD_REQUEST, words)
+            (StatusCode::BAD_REQUEST, format!("container {name:?} in pod {pod:?} is not available"))
         })
     }
 }

@@ -25,6 +25,12 @@ use crate::node::remains;
 use crate::node::volumes::Volumes;
 use refresh::Refresh;
 
+/// How long containers may take to end when the agent stops: as long as `docker stop` waits, since
+/// somebody sits there and waits too.
+const LONGEST_LEAVE: Duration = Duration::from_secs(10);
+/// What sidecars may take beyond that.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+
 /// What a Pod's task is told.
 #[derive(Debug)]
 pub(in crate::node) enum Message {
@@ -32,6 +38,8 @@ pub(in crate::node) enum Message {
     Pod(Box<Pod>),
     /// The object is gone: end everything now.
     Gone,
+    /// The agent stops: everything is asked to end.
+    Leave,
     /// A Secret or ConfigMap of the namespace changed.
     Poke,
     /// A container was started, or not.
@@ -57,6 +65,8 @@ pub(in crate::node) struct Worker {
     refresh: Refresh,
     reported: Value,
     retry: Option<Instant>,
+    /// Until when containers may take to end because the agent stops.
+    leave_by: Option<Instant>,
     gone: bool,
 }
 
@@ -64,6 +74,8 @@ pub(in crate::node) struct Worker {
 struct Live {
     running: Running,
     started: watch::Sender<bool>,
+    /// Whether it was asked to stop.
+    stopping: bool,
     /// Ends with this handle.
     _probers: JoinSet<()>,
 }
@@ -94,6 +106,7 @@ impl Worker {
                 refresh: Refresh::default(),
                 reported: Value::Null,
                 retry: None,
+                leave_by: None,
                 gone: false,
             };
             worker.run().await;
@@ -109,9 +122,13 @@ impl Worker {
             let actions = self.machine.advance(now);
             let release = actions.contains(&Action::Release);
             self.perform(actions);
+            self.show();
             self.report().await;
             if release {
                 self.release().await;
+                break;
+            }
+            if self.leave_by.is_some() && self.running.is_empty() {
                 break;
             }
             self.wait().await;
@@ -128,7 +145,7 @@ impl Worker {
             let wait = wake.duration_since(env.now());
             env.instant() + Duration::try_from(wait).unwrap_or_default()
         });
-        let due = due.into_iter().chain(self.retry).min();
+        let due = due.into_iter().chain(self.retry).chain(self.leave_by).min();
         let timer = async {
             match due {
                 Some(due) => env.sleep_until(due).await,
@@ -137,11 +154,12 @@ impl Worker {
         };
         tokio::select! {
             biased;
+            () = self.host.hurry.cancelled() => self.gone = true,
             message = self.messages.recv() => match message {
                 Some(message) => self.handle(message),
                 None => self.gone = true,
             },
-            () = timer => {}
+            () = timer => self.gone |= self.leave_by.is_some_and(|by| by <= env.instant()),
         }
         while let Ok(message) = self.messages.try_recv() {
             self.handle(message);
@@ -153,6 +171,10 @@ impl Worker {
         match message {
             Message::Pod(pod) => self.machine.update(*pod),
             Message::Gone => self.gone = true,
+            Message::Leave => {
+                self.machine.leave(LONGEST_LEAVE);
+                self.leave_by = Some(self.host.env.instant() + LONGEST_LEAVE + LAST_MOMENT);
+            }
             Message::Poke => {
                 self.machine.poke(now);
                 self.refresh_volumes();
@@ -172,7 +194,7 @@ impl Worker {
                 self.machine.exited(&name, code, words, now);
             }
             Message::Probed { name, attempt, kind, answer } => {
-                let actions = self.machine.probed(&name, attempt, kind, answer);
+                let actions = self.machine.probed(&name, attempt, kind, answer, now);
                 self.perform(actions);
                 if let Some(live) = self.running.get(&name) {
                     let started = self.machine.is_started(&name);
@@ -217,7 +239,8 @@ impl Worker {
         self.host.directory.change(&namespace, &pod, &uid, |present| {
             let runs = present.containers.entry(name.clone()).or_default();
             runs.process = Some(running.process.clone());
-            runs.previous = runs.current.replace(running.log.clone());
+            runs.older = runs.newest.replace(running.log.clone());
+            runs.waits = None;
         });
         let (started, watcher) = watch::channel(self.machine.is_started(&name));
         let mut probers = JoinSet::new();
@@ -243,13 +266,22 @@ impl Worker {
             // Nobody to tell means that the Pod is gone.
             let _ = sender.send(Message::Exited { name: container, code, words }).await;
         });
-        self.running.insert(name, Live { running, started, _probers: probers });
+        let live = Live { running, started, stopping: false, _probers: probers };
+        self.running.insert(name, live);
     }
 
     fn stop(&mut self, name: &str, grace: Duration) {
-        let (Some(live), Some(spec)) = (self.running.get(name), self.spec(name)) else { return };
+        let Some(spec) = self.spec(name) else { return };
+        let Some(live) = self.running.get_mut(name) else { return };
+        let asked_before = std::mem::replace(&mut live.stopping, true);
         let (host, running, ip) = (self.host.clone(), live.running.clone(), self.ip);
-        self.tasks.spawn(async move { running.stop(&host, &spec, ip, grace).await });
+        self.tasks.spawn(async move {
+            if asked_before {
+                running.kill_after(&host, grace).await;
+            } else {
+                running.stop(&host, &spec, ip, grace).await;
+            }
+        });
     }
 
     fn names(&self) -> (String, String, String) {
@@ -264,6 +296,17 @@ impl Worker {
         let containers = remains::runs(&self.host, &uid).await;
         let present = Present { uid, ip: Some(self.ip), containers };
         self.host.directory.show(&namespace, &name, present);
+    }
+
+    /// Shows which containers are waited for, and why.
+    fn show(&self) {
+        let (namespace, name, uid) = self.names();
+        self.host.directory.change(&namespace, &name, &uid, |present| {
+            for (container, waits) in self.machine.waits() {
+                let runs = present.containers.entry(container.to_owned()).or_default();
+                runs.waits = waits.map(Into::into);
+            }
+        });
     }
 
     async fn clean_up(mut self) {

@@ -1,23 +1,26 @@
 //! Asks containers how they are.
 
+mod grpc;
+pub(super) mod http;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper_util::rt::TokioIo;
-use k8s_openapi::api::core::v1::{Container, HTTPGetAction, Probe, TCPSocketAction};
+use homeostat_env::Env;
+use k8s_openapi::api::core::v1::{Container, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::container::Running;
 use super::host::Host;
 use super::machine::ProbeKind;
 use super::worker::Message;
 
-/// No more of an answer's body is read.
-const LONGEST_ANSWER: usize = 10 * 1024;
+/// Who asks, as programs see it.
+const USER_AGENT: &str = "kube-probe/1.36";
 
 /// One probe of one run of a container.
 pub(super) struct Prober {
@@ -38,13 +41,15 @@ impl Prober {
         answers: mpsc::Sender<Message>,
     ) {
         let env = &self.host.env;
+        let began = env.instant();
         let seconds = |value: Option<i32>, default: i32| {
             Duration::from_secs(value.unwrap_or(default).max(0).unsigned_abs().into())
         };
-        if self.kind != ProbeKind::Startup && started.wait_for(|started| *started).await.is_err() {
+        let due = began + seconds(self.probe.initial_delay_seconds, 0);
+        let waits = (self.kind != ProbeKind::Startup).then_some(&mut started);
+        if !first_is_due(env, due, waits).await {
             return;
         }
-        env.sleep(seconds(self.probe.initial_delay_seconds, 0)).await;
         let limit = seconds(self.probe.timeout_seconds, 1).max(Duration::from_secs(1));
         loop {
             let answer = env.timeout(limit, self.ask()).await;
@@ -66,13 +71,32 @@ impl Prober {
             return self.running.exec(exec.command.clone().unwrap_or_default()).await;
         }
         if let Some(get) = &self.probe.http_get {
-            return http_get(get, &self.container, self.ip).await;
+            return http::get(get, &self.container, self.ip).await;
         }
         if let Some(socket) = &self.probe.tcp_socket {
             return tcp(socket, &self.container, self.ip).await;
         }
-        Err("the probe has no action that this node knows (exec, httpGet, tcpSocket)".into())
+        if let Some(action) = &self.probe.grpc {
+            return grpc::check(action, self.ip).await;
+        }
+        Err("the probe has no action".into())
     }
+}
+
+/// Waits until a probe is to be asked for the first time: at `due`, which counts from the start of
+/// the container, and not before the container has `started`. False when it never will.
+async fn first_is_due(
+    env: &Env,
+    due: Instant,
+    started: Option<&mut watch::Receiver<bool>>,
+) -> bool {
+    if let Some(started) = started
+        && started.wait_for(|started| *started).await.is_err()
+    {
+        return false;
+    }
+    env.sleep_until(due).await;
+    true
 }
 
 /// The number of a port given by number or by name.
@@ -98,38 +122,24 @@ async fn tcp(socket: &TCPSocketAction, container: &Container, ip: Ipv4Addr) -> R
     connected.map(drop).map_err(|error| format!("dial tcp {host}:{port}: {error}"))
 }
 
-/// A GET that is answered with 2xx or 3xx.
-pub(super) async fn http_get(
-    get: &HTTPGetAction,
-    container: &Container,
-    ip: Ipv4Addr,
-) -> Result<(), String> {
-    let host = get.host.clone().unwrap_or_else(|| ip.to_string());
-    let port = port(&get.port, container)?;
-    let path = get.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-    let url = format!("http://{host}:{port}{path}");
-    if get.scheme.as_deref() == Some("HTTPS") {
-        return Err(format!("Get {url:?}: this node probes plain HTTP only"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_initial_delay_counts_from_the_start_of_the_container() {
+        let env = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH);
+        for (delay, startup, first) in [(0, 20, 20), (15, 20, 20), (30, 20, 30)] {
+            let began = env.instant();
+            let (sender, mut started) = watch::channel(false);
+            let due = began + Duration::from_secs(delay);
+            let starts = async {
+                env.sleep(Duration::from_secs(startup)).await;
+                sender.send_replace(true);
+            };
+            let (asked, ()) = tokio::join!(first_is_due(&env, due, Some(&mut started)), starts);
+            assert!(asked);
+            assert_eq!((env.instant() - began).as_secs(), first);
+        }
     }
-    let failed = |error: &dyn std::error::Error| format!("Get {url:?}: {error}");
-    let stream = TcpStream::connect((host.as_str(), port)).await.map_err(|error| failed(&error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| failed(&error))?;
-    let connection = tokio::spawn(connection);
-    let mut request = http::Request::get(path).header("host", format!("{host}:{port}"));
-    request = request.header("user-agent", "kube-probe/1.36").header("connection", "close");
-    for header in get.http_headers.iter().flatten() {
-        request = request.header(&header.name, &header.value);
-    }
-    let request = request.body(Empty::<bytes::Bytes>::new()).map_err(|error| failed(&error))?;
-    let answer = sender.send_request(request).await.map_err(|error| failed(&error))?;
-    let status = answer.status();
-    // Read to the end so that the program does not see a broken pipe.
-    let _ = Limited::new(answer.into_body(), LONGEST_ANSWER).collect().await;
-    connection.abort();
-    if status.is_success() || status.is_redirection() {
-        return Ok(());
-    }
-    Err(format!("HTTP probe failed with statuscode: {}", status.as_u16()))
 }
