@@ -67,7 +67,7 @@ pub(super) async fn start(
     let failed = |error: std::io::Error| StartFailure::Sandbox(error.to_string());
     tokio::fs::create_dir_all(directory.join("root")).await.map_err(failed)?;
     let mut mounts =
-        configuration::mounts(spec, &image, &volumes, &env, &directory).map_err(configured)?;
+        configuration::mounts(pod, spec, &image, &volumes, &env, &directory).map_err(configured)?;
     let argv = configuration::command(spec, &image, &env);
     if argv.is_empty() {
         return Err(StartFailure::Sandbox("no command specified".into()));

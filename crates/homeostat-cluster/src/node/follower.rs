@@ -14,7 +14,7 @@ use super::directory::Present;
 use super::host::Host;
 use super::proxy::{self, Proxy};
 use super::remains;
-use super::worker::{Message, Worker};
+use super::worker::{Mailbox, Message, Worker};
 
 enum Change {
     Pod(Delta),
@@ -32,7 +32,7 @@ pub(super) struct Follower {
     /// Held so that they go on.
     _others: [Informer; 2],
     proxy: Proxy,
-    workers: BTreeMap<String, (Key, mpsc::Sender<Message>)>,
+    workers: BTreeMap<String, (Key, Mailbox)>,
     tasks: JoinSet<()>,
     /// Uids of Pods that ended here and are still in the API.
     finished: BTreeSet<String>,
@@ -104,8 +104,7 @@ impl Follower {
             }
             for (key, worker) in self.workers.values() {
                 if configuration.contains(&key.namespace) {
-                    // A full mailbox will look at its configuration anyway, a closed one never again.
-                    let _ = worker.try_send(Message::Poke);
+                    worker.poke();
                 }
             }
             if network {
@@ -114,8 +113,7 @@ impl Follower {
             }
         }
         for (_, worker) in self.workers.values() {
-            // Closed means that it has ended by itself.
-            let _ = worker.send(Message::Leave).await;
+            worker.send(Message::Leave).await;
         }
         while self.tasks.join_next().await.is_some() {}
     }
@@ -156,8 +154,7 @@ impl Follower {
             return;
         }
         if let Some((_, worker)) = self.workers.get(&uid) {
-            // A closed mailbox belongs to a worker that is ending.
-            let _ = worker.send(Message::Pod(Box::new(pod))).await;
+            worker.send(Message::Pod(Box::new(pod))).await;
             return;
         }
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -188,8 +185,7 @@ impl Follower {
             remains::remove(&self.host, uid).await;
         }
         if let Some((_, worker)) = self.workers.remove(uid) {
-            // Closed means that it has ended by itself.
-            let _ = worker.send(Message::Gone).await;
+            worker.send(Message::Gone).await;
         }
     }
 }

@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Mutex;
 
-use super::configuration::{self, Problem, Sources, Tokens};
+use super::configuration::{self, Given, Problem, Sources, Tokens};
 use super::host::Host;
 
 /// The volumes of a Pod.
 #[derive(Debug, Default)]
-pub(super) struct Volumes(Mutex<Tokens>);
+pub(super) struct Volumes(Mutex<(Tokens, Given)>);
 
 /// Volumes as they are now.
 pub(super) struct Current {
@@ -37,11 +37,12 @@ impl Volumes {
         pod: &Pod,
         ip: Ipv4Addr,
     ) -> Result<Current, Problem> {
-        let mut tokens = self.0.lock().await;
-        let sources = Sources::gather(&host.client, &host.env, pod, &mut tokens).await?;
+        let mut held = self.0.lock().await;
+        let (tokens, given) = &mut *held;
+        let sources = Sources::gather(&host.client, &host.env, pod, tokens).await?;
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let root = host.data.join("pods").join(uid).join("volumes");
-        let paths = configuration::volumes(&root, pod, &sources, &host.place(ip))?;
+        let paths = configuration::volumes(&root, pod, &sources, &host.place(ip), given)?;
         Ok(Current { sources, paths, renewal: tokens.renewal() })
     }
 }

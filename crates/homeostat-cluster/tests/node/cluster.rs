@@ -114,6 +114,23 @@ impl Cluster {
         .await
     }
 
+    /// Changes an object by a patch of the sort that `kubectl` sends.
+    async fn change(&self, path: &str, sort: &str, patch: &Value) -> Value {
+        let sort = format!("application/{sort}-patch+json");
+        let request = http::Request::patch(path).header("content-type", sort);
+        let request = request.body(serde_json::to_vec(patch).unwrap()).unwrap();
+        self.client.request(request).await.unwrap()
+    }
+
+    pub(crate) async fn patch(&self, pod: &str, part: &str, patch: &Value) -> Value {
+        let path = format!("/api/v1/namespaces/default/pods/{pod}{part}");
+        self.change(&path, "strategic-merge", patch).await
+    }
+
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Value {
+        self.change(path, "merge", patch).await
+    }
+
     pub(crate) async fn delete(&self, name: &str) {
         let path = format!("/api/v1/namespaces/default/pods/{name}");
         self.call("DELETE", &path, None).await.unwrap();

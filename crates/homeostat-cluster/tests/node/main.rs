@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures, reason = "tests may")]
 
+mod changes;
 mod cluster;
+mod configured;
 mod ending;
 mod network;
 mod terminal;

@@ -7,6 +7,7 @@ mod downward;
 mod environment;
 mod files;
 mod links;
+mod ownership;
 mod token;
 mod volume;
 
@@ -22,7 +23,7 @@ pub use environment::{Place, command, environment};
 pub(crate) use links::links;
 pub use token::Tokens;
 use token::Wanted;
-pub use volume::{mounts, volumes};
+pub use volume::{Given, mounts, volumes};
 
 /// Something that is missing or wrong in a container's configuration, for `kubectl describe`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,12 +110,16 @@ impl References {
     fn of(pod: &Pod) -> Self {
         let mut names = Self::default();
         let Some(spec) = &pod.spec else { return names };
-        for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
-            for from in container.env_from.iter().flatten() {
+        let own = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+        let own = own.map(|container| (&container.env_from, &container.env));
+        let added = spec.ephemeral_containers.iter().flatten();
+        let added = added.map(|container| (&container.env_from, &container.env));
+        for (env_from, env) in own.chain(added) {
+            for from in env_from.iter().flatten() {
                 names.secrets.extend(from.secret_ref.iter().map(|one| one.name.clone()));
                 names.config_maps.extend(from.config_map_ref.iter().map(|one| one.name.clone()));
             }
-            for from in container.env.iter().flatten().filter_map(|one| one.value_from.as_ref()) {
+            for from in env.iter().flatten().filter_map(|one| one.value_from.as_ref()) {
                 names.secrets.extend(from.secret_key_ref.iter().map(|one| one.name.clone()));
                 names
                     .config_maps

@@ -1,8 +1,8 @@
 //! Volumes: directories of this host, and where a container sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{
@@ -13,11 +13,14 @@ use k8s_openapi::api::core::v1::{
 use super::environment::{Place, Variables};
 use super::files::{Files, publish};
 use super::token::Wanted;
-use super::{Problem, Sources, downward};
+use super::{Problem, Sources, downward, ownership};
 use crate::node::image::Image;
 use crate::node::sandbox::Mount;
 
 const DEFAULT_MODE: i32 = 0o644;
+
+/// Volumes that have been given to the Pod's group since it began here.
+pub type Given = BTreeSet<String>;
 
 /// Makes, or brings up to date, every volume of a Pod below `root`; answers with where each is.
 ///
@@ -28,23 +31,41 @@ pub fn volumes(
     pod: &Pod,
     sources: &Sources,
     place: &Place,
+    given: &mut Given,
 ) -> Result<BTreeMap<String, PathBuf>, Problem> {
     let Some(spec) = &pod.spec else { return Ok(BTreeMap::new()) };
-    let group = spec.security_context.as_ref().and_then(|context| context.fs_group);
     let mut all = BTreeMap::new();
     for volume in spec.volumes.iter().flatten() {
-        let path = one(root, pod, volume, sources, place).map_err(|Problem(why)| {
+        let made = one(root, pod, volume, sources, place)
+            .and_then(|path| share(pod, volume, &path, given).map(|()| path));
+        let path = made.map_err(|Problem(why)| {
             Problem(format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name))
         })?;
-        if let Some(group) = group.and_then(|group| u32::try_from(group).ok())
-            && volume.host_path.is_none()
-        {
-            // Only root can give a directory away; others own it anyway.
-            let _ = chown(&path, None, Some(group));
-        }
         all.insert(volume.name.clone(), path);
     }
     Ok(all)
+}
+
+/// Gives a volume to the Pod's group: one that programs write to once, files that the agent writes
+/// each time.
+fn share(pod: &Pod, volume: &Volume, path: &Path, given: &mut Given) -> Result<(), Problem> {
+    let Some(group) = ownership::group(pod).filter(|_| volume.host_path.is_none()) else {
+        return Ok(());
+    };
+    let programs = volume.persistent_volume_claim.is_some() || volume.empty_dir.is_some();
+    if programs {
+        let trusted = ownership::trusts_the_top(pod) && ownership::is_given(path, group);
+        if !given.insert(volume.name.clone()) || trusted || is_read_only(volume) {
+            return Ok(());
+        }
+    }
+    ownership::give(path, group, !programs)
+        .map_err(|error| Problem(format!("it cannot be given to group {group}: {error}")))
+}
+
+fn is_read_only(volume: &Volume) -> bool {
+    let claim = volume.persistent_volume_claim.as_ref();
+    claim.and_then(|claim| claim.read_only) == Some(true)
 }
 
 fn one(
@@ -60,7 +81,11 @@ fn one(
         let path = sources.claims.get(&claim.claim_name).cloned();
         let missing = || Problem(format!("persistentvolumeclaim {:?} not found", claim.claim_name));
         let path = path.ok_or_else(missing)?;
-        fs::create_dir_all(&path).map_err(failed)?;
+        if !path.exists() {
+            // As provisioners of directories do it: who may write there is not known yet.
+            fs::create_dir_all(&path).map_err(failed)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).map_err(failed)?;
+        }
         return Ok(path);
     }
     if let Some(host) = &volume.host_path {
@@ -226,6 +251,7 @@ impl Collector<'_> {
 /// # Errors
 /// When a mount names no volume of the Pod, or leaves its volume.
 pub fn mounts(
+    pod: &Pod,
     container: &Container,
     image: &Image,
     volumes: &BTreeMap<String, PathBuf>,
@@ -233,6 +259,9 @@ pub fn mounts(
     own: &Path,
 ) -> Result<Vec<Mount>, Problem> {
     let variables = Variables::of(env);
+    let volumes_of_pod = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let never_written: Vec<&String> =
+        volumes_of_pod.filter(|volume| is_read_only(volume)).map(|volume| &volume.name).collect();
     let mut all = Vec::new();
     for mount in container.volume_mounts.iter().flatten() {
         let name = &mount.name;
@@ -254,7 +283,7 @@ pub fn mounts(
         all.push(Mount {
             source,
             target: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only.unwrap_or(false),
+            read_only: mount.read_only.unwrap_or(false) || never_written.contains(&name),
         });
     }
     for path in &image.volumes {

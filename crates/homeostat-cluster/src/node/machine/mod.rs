@@ -11,7 +11,7 @@ mod unit;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
 
 pub use probe::ProbeKind;
 use unit::Unit;
@@ -60,7 +60,7 @@ pub struct Notice {
 #[derive(Debug)]
 pub struct Machine {
     pod: Pod,
-    /// Init containers and sidecars in order, then the others.
+    /// Init containers and sidecars in order, then the others, then those that were added.
     units: Vec<Unit>,
     began: Timestamp,
     prepared: bool,
@@ -90,7 +90,8 @@ impl Machine {
             Unit::new(container, if always { Role::Sidecar } else { Role::Init })
         });
         let main = spec.containers.into_iter().map(|container| Unit::new(container, Role::Main));
-        let mut units: Vec<Unit> = init.chain(main).collect();
+        let ephemeral = spec.ephemeral_containers.iter().flatten().map(ephemeral_unit);
+        let mut units: Vec<Unit> = init.chain(main).chain(ephemeral).collect();
         let conditions = status::Conditions::of(&pod);
         let policy = unit::Policy::parse(spec.restart_policy.as_deref());
         let mut began = now;
@@ -117,9 +118,27 @@ impl Machine {
         &self.pod
     }
 
-    /// The object changed.
+    /// The object changed: an image may be another one, and ephemeral containers may be added.
     pub fn update(&mut self, pod: Pod) {
+        if let Some(spec) = &pod.spec {
+            for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
+                if let Some(unit) = self.unit(&container.name) {
+                    unit.revise(container);
+                }
+            }
+            for container in spec.ephemeral_containers.iter().flatten() {
+                if self.unit(&container.name).is_none() {
+                    self.units.push(ephemeral_unit(container));
+                }
+            }
+        }
         self.pod = pod;
+    }
+
+    /// What a container is to be, by its name.
+    #[must_use]
+    pub fn container(&self, name: &str) -> Option<&Container> {
+        self.units.iter().find(|unit| unit.name() == name).map(|unit| &unit.spec)
     }
 
     /// The agent stops: everything ends within its grace, or this time where that is shorter, and
@@ -189,10 +208,15 @@ impl Machine {
             self.shut_down(now, &mut actions);
             return actions;
         }
-        let policy = self.policy();
-        let name = self.describe();
+        let (policy, name, grace) = (self.policy(), self.describe(), self.grace());
+        for unit in &mut self.units {
+            unit.replace_changed(grace, now, &mut actions);
+        }
+        for unit in self.units.iter_mut().filter(|unit| unit.role == Role::Ephemeral) {
+            unit.run(policy, &name, now, &mut actions);
+        }
         let mut initialised = true;
-        for unit in self.units.iter_mut().filter(|unit| unit.role != Role::Main) {
+        for unit in self.units.iter_mut().filter(|unit| unit.comes_before()) {
             unit.run(policy, &name, now, &mut actions);
             if !unit.lets_next_start() {
                 initialised = false;
@@ -313,6 +337,13 @@ impl Machine {
             actions.push(Action::Release);
         }
     }
+}
+
+/// An ephemeral container is a container with the name of another one, which means nothing here.
+fn ephemeral_unit(container: &EphemeralContainer) -> Unit {
+    let fields = serde_json::to_value(container).and_then(serde_json::from_value);
+    let fallback = || Container { name: container.name.clone(), ..Container::default() };
+    Unit::new(fields.unwrap_or_else(|_| fallback()), Role::Ephemeral)
 }
 
 fn later(time: Timestamp, duration: Duration) -> Timestamp {

@@ -18,6 +18,7 @@ impl Unit {
     /// Goes on where `status` left off.
     pub(super) fn resume(&mut self, status: &PodStatus, policy: Policy, now: Timestamp) {
         let all = status.init_container_statuses.iter().chain(&status.container_statuses);
+        let all = all.chain(&status.ephemeral_container_statuses);
         let Some(status) = all.flatten().find(|one| one.name == self.spec.name) else { return };
         let last = status.last_state.as_ref().and_then(|state| state.terminated.as_ref());
         let last = last.map(|last| ended(last, now));

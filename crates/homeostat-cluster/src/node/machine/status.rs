@@ -32,8 +32,8 @@ impl Machine {
     pub fn status(&mut self, pod_ip: Option<&str>, host_ip: &str, now: Timestamp) -> PodStatus {
         let phase = self.phase();
         let conditions = self.conditions(phase, now);
-        let statuses = |main: bool| -> Option<Vec<ContainerStatus>> {
-            let units = self.units.iter().filter(|unit| (unit.role == Role::Main) == main);
+        let statuses = |roles: &[Role]| -> Option<Vec<ContainerStatus>> {
+            let units = self.units.iter().filter(|unit| roles.contains(&unit.role));
             let all: Vec<_> = units.map(|unit| unit.status(self.not_yet(unit))).collect();
             (!all.is_empty()).then_some(all)
         };
@@ -46,8 +46,9 @@ impl Machine {
         PodStatus {
             phase: Some(phase.into()),
             conditions: Some(conditions),
-            container_statuses: statuses(true),
-            init_container_statuses: statuses(false),
+            container_statuses: statuses(&[Role::Main]),
+            init_container_statuses: statuses(&[Role::Init, Role::Sidecar]),
+            ephemeral_container_statuses: statuses(&[Role::Ephemeral]),
             host_ip: Some(host_ip.into()),
             host_ips: Some(vec![HostIP { ip: host_ip.into() }]),
             pod_ip: pod_ip.map(Into::into),
@@ -123,7 +124,7 @@ impl Machine {
 
     /// Whether the Pod's own containers may run, or did: a sidecar that ends later undoes nothing.
     fn is_initialised(&self) -> bool {
-        let mut before = self.units.iter().filter(|unit| unit.role != Role::Main);
+        let mut before = self.units.iter().filter(|unit| unit.comes_before());
         before.all(Unit::lets_next_start)
             || self.units.iter().any(|unit| unit.role == Role::Main && unit.has_run())
     }
@@ -132,7 +133,7 @@ impl Machine {
         let unready: Vec<&str> = self
             .units
             .iter()
-            .filter(|unit| unit.role != Role::Init && !unit.is_ready())
+            .filter(|unit| matches!(unit.role, Role::Sidecar | Role::Main) && !unit.is_ready())
             .map(Unit::name)
             .collect();
         let not_ready = match phase {
@@ -148,7 +149,7 @@ impl Machine {
         let uninitialised: Vec<&str> = self
             .units
             .iter()
-            .filter(|unit| unit.role != Role::Main && !unit.lets_next_start())
+            .filter(|unit| unit.comes_before() && !unit.lets_next_start())
             .map(Unit::name)
             .collect();
         let not_initialised = (!self.is_initialised()).then(|| {
@@ -222,7 +223,8 @@ impl Unit {
             image,
             container_id: self.container_id(),
             ready: self.is_ready(),
-            started: Some(self.is_started()),
+            // Nobody asks how an ephemeral container is.
+            started: (self.role != Role::Ephemeral).then(|| self.is_started()),
             restart_count: self.attempt(),
             state: Some(self.state(waiting)),
             last_state: Some(self.last.as_ref().map(terminated).unwrap_or_default()),

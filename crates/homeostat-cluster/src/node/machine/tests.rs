@@ -252,3 +252,71 @@ fn an_agent_that_stops_asks_the_containers_to_end_and_keeps_the_pod() {
     machine.exited("s1", 143, None, at(2));
     assert_eq!(machine.advance(at(3)), [], "neither started again nor released");
 }
+
+fn with_image(machine: &Machine, image: &str) -> Pod {
+    let mut pod = machine.pod().clone();
+    pod.spec.as_mut().unwrap().containers[0].image = Some(image.into());
+    pod
+}
+
+#[test]
+fn another_image_replaces_the_run_of_the_old_one_whatever_the_policy() {
+    let spec = json!({
+        "restartPolicy": "Never", "terminationGracePeriodSeconds": 7,
+        "containers": [{ "name": "a", "image": "one" }],
+    });
+    let mut machine = machine(&spec);
+    machine.advance(at(0));
+    machine.started("a", "id".into(), at(0));
+    let pod = machine.pod().clone();
+    machine.update(pod);
+    assert_eq!(machine.advance(at(1)), [], "nothing changed");
+    machine.update(with_image(&machine, "two"));
+    let actions = machine.advance(at(2));
+    assert_eq!(stops(&actions), [("a", 7)]);
+    let message = "Container a definition changed, will be restarted".to_owned();
+    let notice = Notice { warning: false, reason: "Killing", message };
+    assert!(actions.contains(&Action::Event(notice)), "{actions:?}");
+    assert_eq!(machine.advance(at(3)), []);
+    machine.exited("a", 143, None, at(4));
+    assert_eq!(machine.phase(), "Running");
+    assert_eq!(starts(&machine.advance(at(4))), ["a"], "at once: it did not crash");
+    machine.started("a", "id2".into(), at(4));
+    let status = machine.status(None, "h", at(4)).container_statuses.unwrap();
+    assert_eq!((status[0].image.as_str(), status[0].restart_count), ("two", 1));
+    machine.exited("a", 0, None, at(5));
+    machine.advance(at(5));
+    assert_eq!(machine.phase(), "Succeeded", "the policy holds for the new one");
+}
+
+#[test]
+fn another_image_is_not_waited_for_when_the_old_one_is_missing() {
+    let mut machine = machine(&json!({ "containers": [{ "name": "a", "image": "x" }] }));
+    machine.advance(at(0));
+    machine.refused("a", StartFailure::Image("no".into()), at(0));
+    machine.advance(at(1));
+    machine.update(with_image(&machine, "busybox"));
+    assert_eq!(starts(&machine.advance(at(1))), ["a"]);
+}
+
+#[test]
+fn an_ephemeral_container_runs_once_beside_the_others_and_decides_nothing() {
+    let mut machine = machine(&json!({ "containers": [{ "name": "a" }] }));
+    machine.advance(at(0));
+    machine.started("a", "id".into(), at(0));
+    let mut pod = machine.pod().clone();
+    let added = json!([{ "name": "debug", "image": "busybox", "targetContainerName": "a" }]);
+    pod.spec.as_mut().unwrap().ephemeral_containers = serde_json::from_value(added).unwrap();
+    machine.update(pod.clone());
+    assert_eq!(starts(&machine.advance(at(1))), ["debug"]);
+    machine.started("debug", "d".into(), at(1));
+    machine.update(pod);
+    machine.exited("debug", 1, None, at(2));
+    assert_eq!(machine.advance(at(2)), [], "never again");
+    let status = machine.status(None, "h", at(2));
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    let ended = status.ephemeral_container_statuses.unwrap()[0].state.clone().unwrap();
+    assert_eq!(ended.terminated.unwrap().exit_code, 1);
+    let ready = status.conditions.unwrap().into_iter().find(|one| one.type_ == "Ready").unwrap();
+    assert_eq!(ready.status, "True");
+}

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Container;
 
 use super::probe::Probes;
-use super::{Action, Notice};
+use super::{Action, Notice, later};
 
 const FIRST_DELAY: Duration = Duration::from_secs(10);
 const LONGEST_DELAY: Duration = Duration::from_secs(300);
@@ -26,6 +26,8 @@ pub enum Role {
     Sidecar,
     /// One of the Pod's own containers.
     Main,
+    /// Added to look at the others while they run; runs once.
+    Ephemeral,
 }
 
 /// The Pod's `restartPolicy`.
@@ -106,6 +108,8 @@ pub(super) struct Unit {
     pulls: u32,
     /// How often in a row its volumes could not be made.
     unmounted: u32,
+    /// Whether it runs another image than it should: it runs again, whatever the policy says.
+    changed: bool,
 }
 
 impl Unit {
@@ -113,7 +117,8 @@ impl Unit {
         let state = State::Waiting { reason: "", message: None, until: None };
         let probes = Probes::of(&spec);
         let (runs, crashes, pulls, unmounted) = (0, 0, 0, 0);
-        Self { spec, role, state, last: None, probes, runs, crashes, pulls, unmounted }
+        let (last, changed) = (None, false);
+        Self { spec, role, state, last, probes, runs, crashes, pulls, unmounted, changed }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -140,6 +145,11 @@ impl Unit {
         matches!(self.state, State::Running { .. })
     }
 
+    /// Whether the Pod's own containers wait for it.
+    pub(super) fn comes_before(&self) -> bool {
+        matches!(self.role, Role::Init | Role::Sidecar)
+    }
+
     /// Whether it runs, or ever did.
     pub(super) fn has_run(&self) -> bool {
         self.attempt() > 0 || self.is_running() || self.ended().is_some() || self.last.is_some()
@@ -153,6 +163,7 @@ impl Unit {
         match self.role {
             Role::Init => self.ended().is_some_and(|end| end.code == 0),
             Role::Sidecar | Role::Main => self.is_started() && self.probes.ready(),
+            Role::Ephemeral => false,
         }
     }
 
@@ -160,17 +171,20 @@ impl Unit {
         match self.role {
             Role::Init => self.ended().is_some_and(|end| end.code == 0),
             Role::Sidecar => self.is_started(),
-            Role::Main => true,
+            Role::Main | Role::Ephemeral => true,
         }
     }
 
     /// Whether a run that ended is followed by another.
     pub(super) fn restarts(&self, policy: Policy) -> bool {
         let failed = self.ended().is_none_or(|end| end.code != 0);
+        if self.changed {
+            return true;
+        }
         match (self.role, policy) {
             (Role::Sidecar, _) | (Role::Main, Policy::Always) => true,
             (Role::Init, Policy::Always) | (Role::Init | Role::Main, Policy::OnFailure) => failed,
-            (Role::Init | Role::Main, Policy::Never) => false,
+            (Role::Init | Role::Main, Policy::Never) | (Role::Ephemeral, _) => false,
         }
     }
 
@@ -192,6 +206,7 @@ impl Unit {
                 let is_refusal = !matches!(*reason, "" | "CrashLoopBackOff");
                 let refused = is_refusal.then(|| (*reason, message.clone()));
                 self.state = State::Starting { refused };
+                self.changed = false;
                 out.push(Action::Start { container: self.spec.name.clone(), attempt: self.runs });
             }
             State::Starting { .. } | State::Running { .. } | State::Ended(_) => {}
@@ -319,6 +334,36 @@ impl Unit {
         *stopping = Some(deadline);
         let grace = Duration::try_from(deadline.duration_since(now)).unwrap_or_default();
         out.push(Action::Stop { container: self.spec.name.clone(), grace });
+    }
+
+    /// Takes over what it is to be from now on. Only another image changes what runs; one that
+    /// waits to run again, or for the old image, has nothing to wait for any more.
+    pub(super) fn revise(&mut self, spec: &Container) {
+        if self.spec.image == spec.image {
+            return;
+        }
+        self.spec = spec.clone();
+        (self.crashes, self.pulls) = (0, 0);
+        match &mut self.state {
+            State::Waiting { reason, until, .. } => (*reason, *until) = ("", None),
+            State::Starting | State::Running { .. } => self.changed = self.role != Role::Init,
+            State::Ended(_) => {}
+        }
+    }
+
+    /// Ends a run of an image that it is not to run any more.
+    pub(super) fn replace_changed(
+        &mut self,
+        grace: Duration,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
+        if !self.changed || !matches!(self.state, State::Running { stopping: None, .. }) {
+            return;
+        }
+        let message = format!("Container {} definition changed, will be restarted", self.spec.name);
+        out.push(Action::Event(Notice { warning: false, reason: "Killing", message }));
+        self.stop_by(later(now, grace), now, out);
     }
 
     /// Tries again at once where a missing piece of configuration was waited for.

@@ -86,7 +86,7 @@ fn start(spec: &Spec, input: Option<OwnedFd>) -> std::result::Result<Pid, (Strin
         become_user(program.user.take(), program.group.take())
             .map_err(|error| (error.to_string(), false))?;
     }
-    match run_program(Step::default(), &program, spec.input, input) {
+    match run_program(&Step::default(), &program, spec.input, input) {
         Ok(child) => Ok(Pid::from_raw(child.id().cast_signed())),
         Err(error) => Err((error.to_string(), true)),
     }
@@ -113,14 +113,14 @@ pub(super) fn command(program: &Program) -> Command {
 /// Runs the program in a process group of its own, as the user it is to be and with its input; one
 /// with a terminal leads the session of that terminal.
 pub(super) fn run_program(
-    step: Step,
+    step: &Step,
     program: &Program,
     input: Input,
     descriptor: Option<OwnedFd>,
 ) -> Result<Child> {
     let Program { user, group, groups, .. } = program.clone();
     let leads = matches!(input, Input::Terminal { .. }) && descriptor.is_some();
-    let step = Step { user, group, groups, leads, ..step };
+    let step = Step { user, group, groups, leads, ..step.clone() };
     step.start(program, |command| {
         match descriptor {
             Some(terminal) if leads => {

@@ -137,7 +137,7 @@ fn start(spec: &Spec, input: Option<OwnedFd>, shares_ports: Option<String>) -> R
     if spec.tier == Tier::Raw {
         // No pid namespace ends the program with this process.
         let step = Step { parent: Some(std::process::id()), ..Step::default() };
-        let child = init::run_program(step, &spec.program, spec.input, input)?;
+        let child = init::run_program(&step, &spec.program, spec.input, input)?;
         let init = child.id().cast_signed();
         return Ok((child, Up::Started { init, shares_ports }));
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container as ContainerSpec, Pod};
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -40,8 +40,6 @@ pub(in crate::node) enum Message {
     Gone,
     /// The agent stops: everything is asked to end.
     Leave,
-    /// A Secret or ConfigMap of the namespace changed.
-    Poke,
     /// A container was started, or not.
     Started { name: String, attempt: i32, outcome: Result<Running, StartFailure> },
     /// A container ended.
@@ -52,6 +50,31 @@ pub(in crate::node) enum Message {
     Refreshed(Result<Option<Timestamp>, Problem>),
 }
 
+/// The way to a Pod's task.
+#[derive(Debug)]
+pub(in crate::node) struct Mailbox {
+    sender: mpsc::Sender<Message>,
+    poked: Arc<Notify>,
+}
+
+impl Mailbox {
+    /// Tells it something; a task that has ended hears nothing.
+    pub(in crate::node) async fn send(&self, message: Message) {
+        let _ = self.sender.send(message).await;
+    }
+
+    /// Tells it that a Secret or ConfigMap of its namespace changed. That waits beside the other
+    /// messages, and is heard however many there are.
+    pub(in crate::node) fn poke(&self) {
+        self.poked.notify_one();
+    }
+
+    /// Whether the task has ended.
+    pub(in crate::node) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
 pub(in crate::node) struct Worker {
     host: Arc<Host>,
     machine: Machine,
@@ -59,6 +82,7 @@ pub(in crate::node) struct Worker {
     own_ip: bool,
     messages: mpsc::Receiver<Message>,
     sender: mpsc::Sender<Message>,
+    poked: Arc<Notify>,
     running: BTreeMap<String, Live>,
     tasks: JoinSet<()>,
     volumes: Arc<Volumes>,
@@ -82,13 +106,10 @@ struct Live {
 
 impl Worker {
     /// Starts the task of a Pod; it ends when the Pod is gone from the API and from the host.
-    pub(in crate::node) fn spawn(
-        host: Arc<Host>,
-        pod: Pod,
-        tasks: &mut JoinSet<()>,
-    ) -> mpsc::Sender<Message> {
+    pub(in crate::node) fn spawn(host: Arc<Host>, pod: Pod, tasks: &mut JoinSet<()>) -> Mailbox {
         let (sender, messages) = mpsc::channel(64);
-        let worker_sender = sender.clone();
+        let mailbox = Mailbox { sender: sender.clone(), poked: Arc::default() };
+        let poked = mailbox.poked.clone();
         tasks.spawn(async move {
             let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true);
             let taken = if host_network { None } else { addresses(&host).take() };
@@ -99,7 +120,8 @@ impl Worker {
                 machine: Machine::new(pod, now),
                 host,
                 messages,
-                sender: worker_sender,
+                sender,
+                poked,
                 running: BTreeMap::new(),
                 tasks: JoinSet::new(),
                 volumes: Arc::default(),
@@ -111,7 +133,7 @@ impl Worker {
             };
             worker.run().await;
         });
-        sender
+        mailbox
     }
 
     async fn run(mut self) {
@@ -159,6 +181,10 @@ impl Worker {
                 Some(message) => self.handle(message),
                 None => self.gone = true,
             },
+            () = self.poked.notified() => {
+                self.machine.poke(env.now());
+                self.refresh_volumes();
+            }
             () = timer => self.gone |= self.leave_by.is_some_and(|by| by <= env.instant()),
         }
         while let Ok(message) = self.messages.try_recv() {
@@ -174,10 +200,6 @@ impl Worker {
             Message::Leave => {
                 self.machine.leave(LONGEST_LEAVE);
                 self.leave_by = Some(self.host.env.instant() + LONGEST_LEAVE + LAST_MOMENT);
-            }
-            Message::Poke => {
-                self.machine.poke(now);
-                self.refresh_volumes();
             }
             Message::Started { name, attempt, outcome: Ok(running) } => {
                 self.machine.started(&name, running.id.clone(), now);
@@ -216,9 +238,7 @@ impl Worker {
     }
 
     fn spec(&self, name: &str) -> Option<ContainerSpec> {
-        let spec = self.machine.pod().spec.as_ref()?;
-        let mut all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-        all.find(|container| container.name == name).cloned()
+        self.machine.container(name).cloned()
     }
 
     fn start(&mut self, name: String, attempt: i32) {
