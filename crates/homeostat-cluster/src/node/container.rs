@@ -61,7 +61,7 @@ pub(super) async fn start(
     let unmounted = |problem: Problem| StartFailure::Volume(problem.0);
     let Current { sources, paths: volumes, renewal } =
         volumes.update(host, pod, ip).await.map_err(unmounted)?;
-    let links = configuration::links(pod, &host.services().await);
+    let links = configuration::links(pod, &host.services().await, |port| host.answered_at(port));
     let env = configuration::environment(pod, spec, &image, &sources, &place, &links)
         .map_err(configured)?;
     let failed = |error: std::io::Error| StartFailure::Sandbox(error.to_string());

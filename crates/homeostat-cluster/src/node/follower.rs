@@ -108,7 +108,8 @@ impl Follower {
                 }
             }
             if network {
-                let routes = proxy::routes(&self.host.services.list(None), &self.slices.list(None));
+                let (services, slices) = (self.host.services.list(None), self.slices.list(None));
+                let routes = proxy::routes(&services, &slices, self.host.low_ports);
                 self.proxy.sync(&self.host, routes);
             }
         }

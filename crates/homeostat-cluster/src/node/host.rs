@@ -18,6 +18,7 @@ use super::configuration::Place;
 use super::directory::Directory;
 use super::machine::Notice;
 use super::process::Helper;
+use super::proxy::{answered_at, has_low_ports};
 
 /// The name under which the agent reports events.
 pub(crate) const COMPONENT: &str = "kubelet";
@@ -34,6 +35,8 @@ pub(crate) struct Host {
     /// The Services of the cluster, which the follower follows.
     pub(crate) services: Informer,
     pub(crate) directory: Directory,
+    /// Whether Services can be answered at ports below 1024.
+    pub(crate) low_ports: bool,
     /// Set when the agent stops: from then on nobody waits for the API.
     pub(crate) stopping: CancellationToken,
     /// Set when nobody waits for containers to end by themselves any more.
@@ -72,6 +75,7 @@ impl Host {
             addresses,
             services,
             directory,
+            low_ports: has_low_ports(),
             stopping,
             hurry,
         }
@@ -97,6 +101,11 @@ impl Host {
         // False means that the agent stops.
         self.services.wait_for_sync().await;
         self.services.list(None)
+    }
+
+    /// The port at which a Service's port is answered here.
+    pub(crate) fn answered_at(&self, port: i32) -> i32 {
+        u16::try_from(port).map_or(port, |port| answered_at(port, self.low_ports).into())
     }
 
     pub(crate) fn note(&self, pod: &Pod, notice: &Notice) {

@@ -53,8 +53,12 @@ impl Cluster {
 
     /// With an agent, and a client, that reach the server in the way given.
     pub(crate) async fn start_through(way: impl FnOnce(Server) -> kube::Client) -> Self {
+        Self::start_on(Server::new(ServerConfig::new(Env::system())), way).await
+    }
+
+    /// On a server that is there already.
+    pub(crate) async fn start_on(server: Server, way: impl FnOnce(Server) -> kube::Client) -> Self {
         let env = Env::system();
-        let server = Server::new(ServerConfig::new(env.clone()));
         let client = way(server.clone());
         let mut config = AgentConfig::new(client.clone(), env.clone());
         config.helper = Some(env!("CARGO_BIN_EXE_homeostat-sandbox").into());

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::large_futures, reason = "tests may")]
 
+mod api;
 mod changes;
 mod cluster;
 mod configured;

@@ -10,7 +10,12 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 const API: (&str, &str) = ("default", "kubernetes");
 
 /// The variables that lead to the API, and unless the Pod wants none to the Services beside it.
-pub(crate) fn links(pod: &Pod, services: &[Arc<Service>]) -> Vec<(String, String)> {
+/// `answered` tells at which port a Service's port is answered on this host.
+pub(crate) fn links(
+    pod: &Pod,
+    services: &[Arc<Service>],
+    answered: impl Fn(i32) -> i32,
+) -> Vec<(String, String)> {
     let wanted = pod.spec.as_ref().and_then(|spec| spec.enable_service_links).unwrap_or(true);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let at = |service: &Service| {
@@ -23,13 +28,17 @@ pub(crate) fn links(pod: &Pod, services: &[Arc<Service>]) -> Vec<(String, String
         let at = at(service);
         let own = wanted && at.0 == namespace && at.1 != API.1;
         if own || is_api(&at) {
-            all.extend(of_service(&at.1, service));
+            all.extend(of_service(&at.1, service, &answered));
         }
     }
     all
 }
 
-fn of_service(name: &str, service: &Service) -> Vec<(String, String)> {
+fn of_service(
+    name: &str,
+    service: &Service,
+    answered: &impl Fn(i32) -> i32,
+) -> Vec<(String, String)> {
     let spec = service.spec.as_ref();
     let ip = spec.and_then(|spec| spec.cluster_ip.as_deref()).unwrap_or_default();
     let ports = spec.and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
@@ -40,10 +49,10 @@ fn of_service(name: &str, service: &Service) -> Vec<(String, String)> {
     let at = if ip.contains(':') { format!("[{ip}]") } else { ip.to_owned() };
     let mut all = vec![
         (format!("{name}_SERVICE_HOST"), ip.to_owned()),
-        (format!("{name}_SERVICE_PORT"), first.port.to_string()),
+        (format!("{name}_SERVICE_PORT"), answered(first.port).to_string()),
     ];
     for (index, port) in ports.iter().enumerate() {
-        let number = port.port;
+        let number = answered(port.port);
         if let Some(of) = port.name.as_deref().filter(|name| !name.is_empty()) {
             all.push((format!("{name}_SERVICE_PORT_{}", upper(of)), number.to_string()));
         }
@@ -98,7 +107,7 @@ mod tests {
         )
         .unwrap();
         pod.spec.as_mut().unwrap().enable_service_links = links_wanted;
-        links(&pod, &services).into_iter().collect()
+        links(&pod, &services, |port| port).into_iter().collect()
     }
 
     #[test]

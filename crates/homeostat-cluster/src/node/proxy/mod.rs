@@ -31,6 +31,23 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
+/// How much higher a port is answered that only root may have.
+const MOVED: u16 = 6000;
+/// The first port that everybody may have.
+const FIRST_FREE: u16 = 1024;
+
+/// Whether this host lets the agent have ports below 1024.
+pub(super) fn has_low_ports() -> bool {
+    let https = SocketAddr::new(Host::ip().into(), 443);
+    let tried = std::net::TcpListener::bind(https);
+    !tried.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
+/// The port at which a Service's port is answered: 443 at 6443 where only root may have it.
+pub(super) fn answered_at(port: u16, low_ports: bool) -> u16 {
+    if low_ports || port >= FIRST_FREE { port } else { port + MOVED }
+}
+
 /// What is carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transport {
@@ -42,6 +59,8 @@ pub(super) enum Transport {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Route {
     pub(super) service: ObjectReference,
+    /// The port it should be answered at, where that cannot be had.
+    pub(super) moved: Option<u16>,
     pub(super) backends: Vec<SocketAddr>,
 }
 
@@ -49,6 +68,7 @@ pub(super) struct Route {
 pub(super) fn routes(
     services: &[Arc<Service>],
     slices: &[Arc<EndpointSlice>],
+    low_ports: bool,
 ) -> BTreeMap<(Transport, SocketAddr), Route> {
     let mut routes = BTreeMap::new();
     for service in services {
@@ -62,8 +82,10 @@ pub(super) fn routes(
                 Some(_) => continue,
             };
             let backends = backends(service, port.name.as_deref(), slices);
-            let route = Route { service: service.object_ref(&()), backends };
-            let Ok(number) = u16::try_from(port.port) else { continue };
+            let Ok(wanted) = u16::try_from(port.port) else { continue };
+            let number = answered_at(wanted, low_ports);
+            let moved = (number != wanted).then_some(wanted);
+            let route = Route { service: service.object_ref(&()), moved, backends };
             for address in &addresses {
                 routes.insert((transport, SocketAddr::new(*address, number)), route.clone());
             }
@@ -154,7 +176,7 @@ impl Proxy {
         routes: BTreeMap<(Transport, SocketAddr), Route>,
     ) {
         self.doors.retain(|front, _| routes.contains_key(front));
-        for (front, Route { service, backends }) in routes {
+        for (front, Route { service, moved, backends }) in routes {
             if let Some(door) = self.doors.get(&front) {
                 door.backends.send_if_modified(|old| {
                     let changed = *old != backends;
@@ -162,6 +184,14 @@ impl Proxy {
                     changed
                 });
                 continue;
+            }
+            if let Some(wanted) = moved {
+                let words = format!(
+                    "only root may have port {wanted} of this host: it is answered at {}, which \
+                     the variables of Pods name",
+                    front.1
+                );
+                host.warn(service.clone(), "PortMoved", words);
             }
             let (backends, receiver) = watch::channel(backends);
             let (host, closing) = (host.clone(), self.closing.clone());

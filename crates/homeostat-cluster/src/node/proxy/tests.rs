@@ -30,15 +30,24 @@ fn a_service_leads_to_its_ready_endpoints_by_port_name_or_to_those_that_still_se
     let ending = || ("127.64.0.2", json!({ "ready": false, "serving": true, "terminating": true }));
     let unready = || ("127.64.0.3", json!({ "ready": false, "serving": false }));
     let lead = |endpoints: &[(&str, Value)]| -> Vec<String> {
-        let found = routes(&service("TCP"), &[slice(endpoints)]);
+        let found = routes(&service("TCP"), &[slice(endpoints)], true);
         let route = &found[&(Transport::Tcp, "127.96.0.1:80".parse().unwrap())];
         route.backends.iter().map(ToString::to_string).collect()
     };
     assert_eq!(lead(&[ready(), ending(), unready()]), ["127.64.0.1:8080"]);
     assert_eq!(lead(&[ending(), unready()]), ["127.64.0.2:8080"]);
     assert!(lead(&[unready()]).is_empty());
-    let udp = routes(&service("UDP"), &[slice(&[ready()])]);
+    let udp = routes(&service("UDP"), &[slice(&[ready()])], true);
     assert!(udp.contains_key(&(Transport::Udp, "127.96.0.1:80".parse().unwrap())));
+}
+
+#[test]
+fn a_port_that_only_root_may_have_is_answered_higher_up() {
+    let found = routes(&service("TCP"), &[], false);
+    let route = &found[&(Transport::Tcp, "127.96.0.1:6080".parse().unwrap())];
+    assert_eq!(route.moved, Some(80));
+    assert_eq!(answered_at(443, false), 6443);
+    assert_eq!((answered_at(443, true), answered_at(8080, false)), (443, 8080));
 }
 
 #[tokio::test(start_paused = true)]
