@@ -278,7 +278,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(json!({ "metadata": metadata,
             "status": { "phase": "Failed", "containerStatuses": [container] } }))
         .unwrap();
-        let status = AtStatus::following(&pod);
+        let status = AtStatus::following(&pod, None);
         assert_eq!(status.phase, Some(Phase::Done));
         status.conditions.into_iter().find(|one| one.type_ == condition::DEGRADED).unwrap().reason
     }

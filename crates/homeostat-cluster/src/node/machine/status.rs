@@ -65,9 +65,13 @@ impl Machine {
     /// Every container, and why it does not run although it is to run.
     pub fn waits(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.units.iter().map(|unit| {
-            let why = match unit.state {
-                State::Waiting { reason: "", .. } | State::Starting => Some(self.not_yet(unit)),
-                State::Waiting { reason, .. } => Some(reason),
+            let why = match &unit.state {
+                State::Waiting { reason: "", .. } | State::Starting { refused: None } => {
+                    Some(self.not_yet(unit))
+                }
+                State::Waiting { reason, .. } | State::Starting { refused: Some((reason, _)) } => {
+                    Some(*reason)
+                }
                 State::Running { .. } | State::Ended(_) => None,
             };
             (unit.name(), why)

@@ -346,7 +346,9 @@ impl Unit {
         (self.crashes, self.pulls) = (0, 0);
         match &mut self.state {
             State::Waiting { reason, until, .. } => (*reason, *until) = ("", None),
-            State::Starting | State::Running { .. } => self.changed = self.role != Role::Init,
+            State::Starting { .. } | State::Running { .. } => {
+                self.changed = self.role != Role::Init;
+            }
             State::Ended(_) => {}
         }
     }
