@@ -178,3 +178,16 @@ fn a_port_that_is_taken_meanwhile_is_said_to_be_another_and_what_to_do() {
     let up = start();
     assert_eq!((port(&up), up.log()), (first, String::new()));
 }
+
+#[test]
+fn an_operator_inside_holds_its_lease_for_as_long_as_it_is_chosen() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let holder = |up: &Up| up.try_value("lease/at-operator", ".spec.holderIdentity");
+    let up = Up::start(&["--with", "at", "--data", data.to_str().unwrap()]);
+    assert_eq!(holder(&up).as_deref(), Some("homeostat up"));
+    assert_eq!(up.try_value("lease/webapp-operator", ".metadata.name"), None);
+    up.end(Signal::SIGKILL);
+    let up = Up::start(&["--data", data.to_str().unwrap()]);
+    assert_eq!(holder(&up), None, "a program of its own may take it");
+}

@@ -71,6 +71,35 @@ fn a_version_that_the_host_does_not_have_is_refused_with_those_it_has() {
         events.contains("ImagePull").then_some(events)
     });
     assert!(event.contains("needs PostgreSQL"), "{event}");
+    if let Some(version) = versions.last() {
+        let edit = format!(r#"{{"spec":{{"version":"{version}"}}}}"#);
+        up.kubectl(&["patch", "database", "shop", "--type=merge", "-p", &edit]);
+        up.kubectl(&["wait", "database/shop", "--for=condition=Ready", "--timeout=120s"]);
+        assert_eq!(condition("Degraded", "reason"), "", "nothing is left of it");
+    }
+}
+
+#[test]
+fn an_administrator_without_the_right_is_named_and_its_coming_is_noticed() {
+    let (up, administrator) = with_database();
+    psql(&administrator, "CREATE ROLE weak LOGIN PASSWORD 'weak'").unwrap();
+    let host = up.secret("shop-credentials", "host");
+    let literals = ["username=weak", "password=weak", "port=5432", "database=shop"];
+    let literals = literals.map(str::to_owned).into_iter().chain([format!("host={host}")]);
+    let literals: Vec<String> = literals.map(|pair| format!("--from-literal={pair}")).collect();
+    let mut create = vec!["create", "secret", "generic", "weak"];
+    create.extend(literals.iter().map(String::as_str));
+    up.kubectl(&create);
+    up.apply(&logical("Delete").replace("shop-credentials", "weak"));
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Degraded", "--timeout=60s"]);
+    let degraded = |field: &str| {
+        up.value("ldb/orders", &format!(r#".status.conditions[?(@.type=="Degraded")].{field}"#))
+    };
+    assert_eq!(degraded("reason"), "NotPermitted");
+    assert!(degraded("message").contains("permission denied"), "{}", degraded("message"));
+    psql(&administrator, "ALTER ROLE weak SUPERUSER").unwrap();
+    up.kubectl(&["wait", "ldb/orders", "--for=condition=Ready", "--timeout=60s"]);
+    assert_eq!(degraded("reason"), "");
 }
 
 #[test]
