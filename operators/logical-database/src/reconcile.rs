@@ -48,9 +48,10 @@ pub(crate) async fn reconcile(
         // It is followed: its coming runs this again.
         return Ok(Outcome::Done);
     };
-    match keep(object, ctx, &server_secret).await {
+    let mut object = object.clone();
+    match keep(&mut object, ctx, &server_secret).await {
         Ok(()) => Ok(Outcome::RequeueAfter(CHECK_EVERY)),
-        Err(error) => refused(object, ctx, error).await,
+        Err(error) => refused(&object, ctx, error).await,
     }
 }
 
@@ -87,9 +88,10 @@ async fn refused(
     Ok(Outcome::RequeueAfter(CHECK_EVERY))
 }
 
-/// Makes sure that role, database and Secret are in place, and says so.
+/// Makes sure that role, database and Secret are in place, and says so. What it is about to make is in
+/// the object's status afterwards, however it ends: no later word may take that back.
 async fn keep(
-    object: &LogicalDatabase,
+    object: &mut LogicalDatabase,
     ctx: &Context<LogicalDatabase>,
     server_secret: &Secret,
 ) -> Result<()> {
@@ -111,6 +113,7 @@ async fn keep(
         provision::refuse_strangers(&object.spec, &marks, &server).await?;
         let intent = (Some(external_id.clone()), "making role and database");
         ctx.status(status(object, intent.0, false, "Creating", intent.1)).await?;
+        object.status.get_or_insert_default().external_id = Some(external_id.clone());
     }
     let was_ready = object.status.as_ref().is_some_and(|status| status.ready);
     let (role, is_new) = credentials(object, ctx, &administrator).await?;
