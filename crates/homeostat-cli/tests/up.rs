@@ -1,11 +1,13 @@
 //! `homeostat up` as a command: how it starts, fails and stops.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on may panic")]
+#![allow(clippy::disallowed_methods, reason = "it waits for other processes, in real time")]
 
 mod running;
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use running::{Up, descendants, eventually};
@@ -84,6 +86,39 @@ fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
 fn the_end_is_said_once_everything_has_stopped() {
     let (code, said) = Up::start(&[]).end_hearing(Signal::SIGTERM);
     assert_eq!((code, said.as_str()), (Some(0), "stopped\n"));
+}
+
+/// A Pod that writes a file below `/shared` when it is asked to end; `deaf` goes on nevertheless.
+fn asked_to_end(up: &Up, shared: &std::path::Path, deaf: bool) {
+    let end = if deaf { "" } else { "; exit 0" };
+    up.apply(&format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: polite}}\n\
+         spec: {{volumes: [{{name: v, hostPath: {{path: {}}}}}], containers: [{{name: c, image: busybox, \
+         volumeMounts: [{{name: v, mountPath: /shared}}], command: [sh, -c, \"trap 'echo bye > \
+         /shared/bye{end}' TERM; echo up > /shared/up; while :; do sleep 0.05; done\"]}}]}}\n",
+        shared.display()
+    ));
+    eventually("it runs", || shared.join("up").exists().then_some(()));
+}
+
+#[test]
+fn programs_in_pods_are_asked_to_end_before_the_cluster_does() {
+    let (up, shared) = (Up::start(&[]), tempfile::tempdir().unwrap());
+    asked_to_end(&up, shared.path(), false);
+    assert_eq!(up.end(Signal::SIGINT), Some(0));
+    assert_eq!(std::fs::read_to_string(shared.path().join("bye")).unwrap(), "bye\n");
+}
+
+#[test]
+fn a_second_interrupt_waits_for_nobody() {
+    let (up, shared) = (Up::start(&[]), tempfile::tempdir().unwrap());
+    asked_to_end(&up, shared.path(), true);
+    kill(up.pid(), Signal::SIGINT).unwrap();
+    eventually("it is asked", || shared.path().join("bye").exists().then_some(()));
+    let began = Instant::now();
+    assert_eq!(up.end(Signal::SIGINT), Some(0));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(7), "the first one gave it ten seconds: {took:?}");
 }
 
 #[test]

@@ -102,18 +102,19 @@ async fn sidecars_begin_before_the_rest_and_end_after_it_last_first() {
     let sidecar = |name: &str| {
         let mut container = polite(name);
         container["restartPolicy"] = json!("Always");
-        let made = json!(["sh", "-c", "echo started >> /data/startup"]);
+        let made = json!(["sh", "-c", format!("echo {name} has started > /data/{name}")]);
         container["startupProbe"] = json!({ "exec": { "command": made }, "periodSeconds": 1 });
         container
     };
-    let main = sharing("main", "cat /data/startup; echo main >> /data/bye");
+    let main = sharing("main", "cat /data/first /data/second; echo main >> /data/bye");
     let spec = json!({
         "restartPolicy": "Never", "volumes": volumes(data.path()),
         "initContainers": [sidecar("first"), sidecar("second")], "containers": [main],
     });
     cluster.run("served", spec).await;
     let pod = cluster.until("served", |pod| pod["status"]["phase"] == "Succeeded").await;
-    assert_eq!(cluster.logs("served", "container=main").await, "started\nstarted\n");
+    let began = cluster.logs("served", "container=main").await;
+    assert_eq!(began, "first has started\nsecond has started\n");
     assert_eq!(said(data.path()), "main\nsecond\nfirst\n");
     let sidecars = pod["status"]["initContainerStatuses"].as_array().unwrap();
     assert!(sidecars.iter().all(|one| one["state"]["terminated"]["exitCode"] == 0), "{pod:#}");

@@ -59,10 +59,10 @@ impl Prober {
             if answers.send(message).await.is_err() {
                 return;
             }
+            env.sleep(seconds(self.probe.period_seconds, 10).max(Duration::from_secs(1))).await;
             if self.kind == ProbeKind::Startup && *started.borrow() {
                 return;
             }
-            env.sleep(seconds(self.probe.period_seconds, 10).max(Duration::from_secs(1))).await;
         }
     }
 
