@@ -133,7 +133,8 @@ pub enum Find<'a> {
 /// What may be done to a thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Look at it and touch nothing, neither there nor in the object.
+    /// Look at it and touch nothing, neither there nor in the object. An object that was managed
+    /// before and is deleted now is let go, and the thing stays.
     ObserveOnly,
     /// Make it, keep it as it should be, and see to it when the object is deleted.
     Manage {

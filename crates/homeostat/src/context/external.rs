@@ -37,6 +37,11 @@ impl<K: AnyObject> Context<K> {
         thing: &E,
     ) -> Result<Outside<E::Found>> {
         let Policy::Manage { existing, removal } = policy else {
+            if self.is_held_by(&finalizer(name)) {
+                // It was ours to remove under another policy, and holds the object back since.
+                self.finalizer(&finalizer(name), || async { Ok(()) }).await?;
+                return Ok(Outside::Removed);
+            }
             let found = thing.find(Find::Name).await?;
             return Ok(found.map_or(Outside::Absent, |found| Outside::Present {
                 found,
@@ -65,6 +70,13 @@ impl<K: AnyObject> Context<K> {
             },
         };
         Ok(Outside::Present { found, change })
+    }
+
+    /// Whether the primary is being deleted and waits for that finalizer.
+    fn is_held_by(&self, finalizer: &str) -> bool {
+        let primary = self.primary();
+        let mut finalizers = primary.meta().finalizers.iter().flatten();
+        primary.meta().deletion_timestamp.is_some() && finalizers.any(|one| one == finalizer)
     }
 
     /// Nothing that is there is on record: it is somebody's, or it is to be made.

@@ -220,3 +220,21 @@ fn looking_touches_nothing() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn an_object_that_is_only_looked_at_now_is_let_go_and_its_thing_stays() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!(ids(&world), ["id-1"]);
+        running.stop().await.unwrap();
+
+        let running = cluster.start(controller(&world, Policy::ObserveOnly)).await;
+        cluster.runs(&running.journal(), 1).await;
+        delete(&cluster, "a").await;
+        assert_eq!(ids(&world), ["id-1"], "it was not ours to remove any more");
+        running.stop().await.unwrap();
+    });
+}
