@@ -27,7 +27,7 @@ impl<K: AnyObject> Context<K> {
         selector: &str,
     ) -> Result<Vec<Arc<T>>> {
         let items = self.items_live(kind, namespace, selector).await?;
-        items.into_iter().map(|item| decode(kind, namespace, item)).collect()
+        items.into_iter().map(|item| decode(kind, item)).collect()
     }
 
     /// Those whose controller has that uid.
@@ -43,7 +43,7 @@ impl<K: AnyObject> Context<K> {
             let mut owners = owners.into_iter().flatten();
             owners.any(|owner| owner["controller"] == true && owner["uid"] == uid)
         });
-        items.into_iter().map(|item| decode(kind, namespace, item)).collect()
+        items.into_iter().map(|item| decode(kind, item)).collect()
     }
 
     async fn items_live(
@@ -66,9 +66,11 @@ impl<K: AnyObject> Context<K> {
     }
 }
 
-fn decode<T: View>(kind: &Kind, namespace: Option<&str>, item: Value) -> Result<Arc<T>> {
+fn decode<T: View>(kind: &Kind, item: Value) -> Result<Arc<T>> {
+    let said = |field: &str| item["metadata"][field].as_str().map(Arc::from);
+    let key = Key { namespace: said("namespace"), name: said("name").unwrap_or_default() };
     let decoded = serde_json::from_value(item);
-    decoded.map(Arc::new).map_err(|error| request::undecodable(kind, &list(namespace), error))
+    decoded.map(Arc::new).map_err(|error| request::undecodable(kind, &key, error))
 }
 
 fn list(namespace: Option<&str>) -> Key {

@@ -67,8 +67,13 @@ impl<K: AnyObject> Context<K> {
     /// All objects of a kind in the primary's namespace (all namespaces if the primary has none),
     /// in key order.
     ///
+    /// All or none: an object that does not fit the type is an error of every list it belongs to,
+    /// from the cache as from the API. A reconcile that counts would make too many without it. Read
+    /// as [`kube::core::PartialObjectMeta`] or [`kube::api::DynamicObject`] where that is too
+    /// strict.
+    ///
     /// # Errors
-    /// As [`Self::get`].
+    /// [`Error::Decode`], which names the object; otherwise as [`Self::get`].
     pub async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>> {
         self.list_labelled("").await
     }
@@ -118,9 +123,9 @@ impl<K: AnyObject> Context<K> {
         let wanted = selector::parse(selector)?;
         if let Some(informer) = self.cache(kind, namespace, &wanted, part) {
             self.settle_all(kind).await?;
-            let found = informer.select(namespace, &wanted);
+            let found = informer.select_entries(namespace, &wanted);
             self.note_read(kind, None, ReadFrom::Cache, found.len());
-            return Ok(found);
+            return found.iter().map(|entry| entry.decode().map(Arc::new)).collect();
         }
         self.list_live(kind, namespace, selector).await
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeostat::kube::{CustomResource, ResourceExt};
-use homeostat::{Context, Controller, Key, Outcome, Predicate, Result};
+use homeostat::{Context, Controller, Key, Kind, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,5 +103,36 @@ fn kinds_that_were_not_declared_are_read_from_the_api() {
         let running = cluster.start(Controller::new(look)).await;
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records), ["done"]);
+    });
+}
+
+/// A view of secrets that fits none of them.
+#[derive(Debug, Deserialize)]
+struct Misread {
+    #[serde(rename = "data")]
+    _data: u8,
+}
+
+#[test]
+fn a_list_with_an_object_that_does_not_fit_is_an_error_from_the_cache_as_from_the_api() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        for declared in [true, false] {
+            let list = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+                let (kind, namespace) = (Kind::of::<Secret>(), ctx.key().namespace.clone());
+                ctx.list_of::<Misread>(&kind, namespace.as_deref(), "").await?;
+                Ok(Outcome::Done)
+            };
+            cluster.create(&secret("misfit", "1")).await;
+            let controller = Controller::new(list);
+            let controller = if declared { controller.reads::<Secret>() } else { controller };
+            let running = cluster.start(controller).await;
+            let records = cluster.runs(&running.journal(), 1).await;
+            let ending = &endings(&records)[0];
+            assert!(ending.starts_with("terminal: "), "{declared}: {ending}");
+            assert!(ending.contains("/misfit"), "{declared}: {ending}");
+            running.stop().await.unwrap();
+            cluster.api::<Secret>().delete("misfit", &<_>::default()).await.unwrap();
+        }
     });
 }
