@@ -1,9 +1,11 @@
 //! The reconcile contract, row by row.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, Patch, PatchParams};
 use homeostat::{Backoff, Context, Controller, Error, Outcome, Result};
@@ -144,6 +146,27 @@ fn jitter_shortens_a_backoff_and_a_controller_may_choose_its_own() {
         let records = cluster.runs(&running.journal(), 2).await;
         let waited = records[1].time.duration_since(records[0].time).as_secs_f64();
         assert!((2.0..=4.1).contains(&waited), "{waited}");
+    });
+}
+
+#[test]
+fn keys_that_fail_together_are_not_retried_together_unless_told_so() {
+    on_cluster(async |cluster| {
+        for number in 0..10 {
+            cluster.create(&config(&format!("key-{number}"), "1")).await;
+        }
+        let fail = async |_: Arc<ConfigMap>, _: Context<ConfigMap>| failure();
+        let running = cluster.start(Controller::new(fail).concurrency(10)).await;
+        let ten = |all: &[Arc<Record>]| {
+            all.iter().filter(|record| record.key.name.starts_with("key-")).count() >= 10
+        };
+        let mut records = cluster.until_recorded(&running.journal(), ten).await;
+        records.retain(|record| record.key.name.starts_with("key-"));
+        let delay = |record: &Arc<Record>| record.next.unwrap().duration_since(record.time);
+        let delays: BTreeSet<i128> = records[..10].iter().map(|r| delay(r).as_millis()).collect();
+        assert!(delays.len() > 5, "{delays:?}");
+        assert!(delays.iter().all(|delay| (890..=1100).contains(delay)), "{delays:?}");
+        running.stop().await.unwrap();
     });
 }
 

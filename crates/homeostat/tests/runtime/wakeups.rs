@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::controller::{Lookup, Source};
+use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::Api;
 use homeostat::queue::Rate;
@@ -197,6 +198,41 @@ fn two_controllers_of_one_kind_share_a_cache_and_both_see_everything() {
         for name in ["configmap", "auditor"] {
             assert_eq!(records.iter().filter(|r| &*r.controller == name).count(), 2, "{journal}");
         }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_subscriber_whose_object_is_gone_hears_of_the_next_one() {
+    on_cluster(async |cluster| {
+        // Both share a cache; each has one worker, and that is busy while an object comes and goes.
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let waiting = |gate: &Arc<tokio::sync::Semaphore>| {
+            let gate = gate.clone();
+            Controller::new(move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+                let gate = gate.clone();
+                async move {
+                    gate.acquire().await.unwrap().forget();
+                    Ok(Outcome::Done)
+                }
+            })
+        };
+        cluster.create(&config("a", "1")).await;
+        let both = ["one", "two"]
+            .map(|name| waiting(&gate).named(name).concurrency(1).namespace(&cluster.namespace));
+        let [one, two] = both;
+        let running = cluster.start_manager(cluster.manager().with(one).with(two)).await;
+        let journal = running.journal();
+        cluster.create(&config("gone", "1")).await;
+        cluster.api::<ConfigMap>().delete("gone", &<_>::default()).await.unwrap();
+        cluster.create(&config("next", "1")).await;
+        gate.add_permits(100);
+        let seen = |all: &[Arc<Record>], by: &str, name: &str| {
+            all.iter().any(|r| &*r.controller == by && &*r.key.name == name)
+        };
+        let next = |all: &[Arc<Record>]| seen(all, "one", "next") && seen(all, "two", "next");
+        let records = cluster.until_recorded(&journal, next).await;
+        assert!(!seen(&records, "one", "gone") && !seen(&records, "two", "gone"), "{journal}");
         running.stop().await.unwrap();
     });
 }
