@@ -62,6 +62,7 @@
 pub mod cache;
 pub mod client;
 pub mod condition;
+mod contained;
 pub mod context;
 pub mod controller;
 pub mod crd;

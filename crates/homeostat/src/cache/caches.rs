@@ -11,6 +11,7 @@ use super::group::Group;
 use super::informer::{Handle, Informer};
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::metrics::SourceMetrics;
 use crate::watch::driver::Source;
 
 /// Which objects of a kind; the default is all of them.
@@ -90,21 +91,41 @@ struct Shared {
     env: Env,
     keep_managed_fields: bool,
     transforms: BTreeMap<Kind, Transform>,
+    metrics: SourceMetrics,
+    informers: Mutex<Informers>,
+}
+
+#[derive(Default)]
+struct Informers {
     /// Weak: an informer that nobody holds any more stops.
-    informers: Mutex<BTreeMap<(Kind, Scope), Weak<Handle>>>,
+    known: BTreeMap<(Kind, Scope), Weak<Handle>>,
+    /// With so many the stopped ones among them are looked for: seldom enough to cost nothing.
+    sweep_at: usize,
+}
+
+/// Below so many informers it is not worth while to look for stopped ones.
+const FEW: usize = 32;
+
+impl Informers {
+    fn sweep(&mut self) {
+        if self.known.len() >= self.sweep_at.max(FEW) {
+            self.known.retain(|_, handle| handle.strong_count() > 0);
+            self.sweep_at = 2 * self.known.len();
+        }
+    }
 }
 
 impl Caches {
     /// No informers yet; `managedFields` will be cut out of what is cached.
     #[must_use]
     pub fn new(client: kube::Client, env: Env) -> Self {
-        Self::build(client, env, false, BTreeMap::new())
+        Self::build(client, env, false, BTreeMap::new(), SourceMetrics::default())
     }
 
     /// The same, with `managedFields` kept; they cost about as much memory as the rest.
     #[must_use]
     pub fn with_managed_fields(client: kube::Client, env: Env) -> Self {
-        Self::build(client, env, true, BTreeMap::new())
+        Self::build(client, env, true, BTreeMap::new(), SourceMetrics::default())
     }
 
     /// Another set of informers, without any yet, that caches objects of that kind only after
@@ -116,7 +137,7 @@ impl Caches {
         kind: Kind,
         transform: impl Fn(&mut Value) + Send + Sync + 'static,
     ) -> Self {
-        let Shared { client, env, keep_managed_fields, transforms, .. } = &*self.shared;
+        let Shared { client, env, keep_managed_fields, transforms, metrics, .. } = &*self.shared;
         let mut transforms = transforms.clone();
         let first = transforms.remove(&kind);
         let both = move |object: &mut Value| {
@@ -124,7 +145,8 @@ impl Caches {
             transform(object);
         };
         transforms.insert(kind, Transform(Arc::new(both)));
-        Self::build(client.clone(), env.clone(), *keep_managed_fields, transforms)
+        let (client, env, metrics) = (client.clone(), env.clone(), metrics.clone());
+        Self::build(client, env, *keep_managed_fields, transforms, metrics)
     }
 
     fn build(
@@ -132,9 +154,10 @@ impl Caches {
         env: Env,
         keep_managed_fields: bool,
         transforms: BTreeMap<Kind, Transform>,
+        metrics: SourceMetrics,
     ) -> Self {
         let informers = Mutex::default();
-        let shared = Shared { client, env, keep_managed_fields, transforms, informers };
+        let shared = Shared { client, env, keep_managed_fields, transforms, metrics, informers };
         Self { shared: Arc::new(shared) }
     }
 
@@ -143,9 +166,9 @@ impl Caches {
     #[must_use]
     pub fn informer(&self, kind: Kind, scope: Scope) -> Informer {
         let mut informers = self.shared.informers.lock().unwrap_or_else(PoisonError::into_inner);
-        informers.retain(|_, handle| handle.strong_count() > 0);
+        informers.sweep();
         let id = (kind, scope);
-        if let Some(handle) = informers.get(&id).and_then(Weak::upgrade)
+        if let Some(handle) = informers.known.get(&id).and_then(Weak::upgrade)
             && !handle.is_stopped()
         {
             return Informer::of(handle);
@@ -159,9 +182,10 @@ impl Caches {
             keep_managed_fields: self.shared.keep_managed_fields,
             transform: self.shared.transforms.get(&id.0).cloned(),
         };
-        let handle =
-            Arc::new(Handle::new(self.shared.client.clone(), self.shared.env.clone(), source));
-        informers.insert(id, Arc::downgrade(&handle));
+        let (client, env) = (self.shared.client.clone(), self.shared.env.clone());
+        let counts = self.shared.metrics.of(&id.0);
+        let handle = Arc::new(Handle::new(client, env, source, counts));
+        informers.known.insert(id, Arc::downgrade(&handle));
         Informer::of(handle)
     }
 
@@ -170,6 +194,11 @@ impl Caches {
         if let Some(transform) = self.shared.transforms.get(kind) {
             transform.apply(object);
         }
+    }
+
+    /// What is counted of its sources.
+    pub(crate) fn metrics(&self) -> SourceMetrics {
+        self.shared.metrics.clone()
     }
 
     /// Several informers of a kind that are read as one; it follows nothing yet.
@@ -182,7 +211,7 @@ impl Caches {
     #[must_use]
     pub fn informers(&self) -> Vec<Informer> {
         let informers = self.shared.informers.lock().unwrap_or_else(PoisonError::into_inner);
-        informers.values().filter_map(Weak::upgrade).map(Informer::of).collect()
+        informers.known.values().filter_map(Weak::upgrade).map(Informer::of).collect()
     }
 
     /// Stops every informer; what they hold stays readable and no longer changes.

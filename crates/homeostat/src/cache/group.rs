@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::audience::{Subscription, tell};
 use super::index::{self, Extract};
 use super::store::Delta;
 use super::{Caches, Entry, Informer, Scope};
@@ -37,6 +38,8 @@ struct Inner {
 struct Member {
     informer: Informer,
     told: Arc<Mutex<Told>>,
+    /// Others may hold the informer, and go on when this member has left.
+    _subscription: Subscription,
 }
 
 /// What the handlers know of one member; `None` once it has left.
@@ -60,7 +63,7 @@ impl Group {
             for entry in lock(&member.told).take().into_iter().flat_map(BTreeMap::into_values) {
                 let change = EventKind::Deleted;
                 let gone = Delta { change, old: Some(entry), new: None, initial: false };
-                handlers.iter().for_each(|handler| handler(&gone));
+                handlers.iter().for_each(|handler| tell(&self.kind, &**handler, &gone));
             }
         }
         for scope in wanted {
@@ -78,17 +81,18 @@ impl Group {
         }
         let told = Arc::new(Mutex::new(Some(BTreeMap::new())));
         let (known, handlers) = (Arc::clone(&told), handlers.to_vec());
-        informer.on_event(move |delta| {
+        let kind = self.kind.clone();
+        let subscription = informer.subscribe(move |delta| {
             let mut known = lock(&known);
             let Some(known) = &mut *known else { return };
             match &delta.new {
                 Some(new) => known.insert(delta.key().clone(), Arc::clone(new)),
                 None => known.remove(delta.key()),
             };
-            handlers.iter().for_each(|handler| handler(delta));
+            handlers.iter().for_each(|handler| tell(&kind, &**handler, delta));
         });
         informer.start();
-        Member { informer, told }
+        Member { informer, told, _subscription: subscription }
     }
 
     /// Calls `handler` for every change in the scopes followed from the next [`Self::follow`] on;

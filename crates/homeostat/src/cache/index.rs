@@ -1,12 +1,16 @@
 //! Finding objects by the values of a field: kept beside the objects, changed with them.
+//!
+//! A function that panics on one object harms no other; but who looks something up is told, since
+//! what is missing might be what is looked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use super::Entry;
 use super::scan::Fields;
+use crate::contained::contained;
 use crate::key::Key;
 
 /// Which values an object is found by.
@@ -16,23 +20,45 @@ pub(crate) type Extract = Arc<dyn Fn(&Entry) -> Vec<String> + Send + Sync>;
 pub(super) struct Index {
     extract: Extract,
     found: BTreeSet<(Arc<str>, Key)>,
+    /// The objects on which `extract` panicked, and what it said.
+    broken: BTreeMap<Key, String>,
 }
 
 impl Index {
     pub(super) fn new(extract: Extract) -> Self {
-        Self { extract, found: BTreeSet::new() }
+        Self { extract, found: BTreeSet::new(), broken: BTreeMap::new() }
     }
 
     pub(super) fn insert(&mut self, entry: &Entry) {
-        for value in (self.extract)(entry) {
-            self.found.insert((Arc::from(value), entry.header.key.clone()));
+        let key = &entry.header.key;
+        match contained(|| (self.extract)(entry)) {
+            Ok(values) => {
+                self.found.extend(values.into_iter().map(|value| (Arc::from(value), key.clone())));
+            }
+            Err(said) => {
+                tracing::error!(%key, said, "an index panicked");
+                self.broken.insert(key.clone(), said);
+            }
         }
     }
 
     pub(super) fn remove(&mut self, entry: &Entry) {
-        for value in (self.extract)(entry) {
-            self.found.remove(&(Arc::from(value), entry.header.key.clone()));
+        let key = &entry.header.key;
+        if self.broken.remove(key).is_some() {
+            return;
         }
+        match contained(|| (self.extract)(entry)) {
+            Ok(values) => values.into_iter().for_each(|value| {
+                self.found.remove(&(Arc::from(value), key.clone()));
+            }),
+            // It did not when the object came; under which values it is, only a search can tell.
+            Err(_) => self.found.retain(|(_, other)| other != key),
+        }
+    }
+
+    /// An object that may be missing under any value, and why.
+    pub(super) fn broken(&self) -> Option<(&Key, &str)> {
+        self.broken.iter().next().map(|(key, said)| (key, said.as_str()))
     }
 
     /// The keys that have `value`, in order.

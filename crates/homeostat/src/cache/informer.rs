@@ -1,7 +1,7 @@
 //! The public face of one followed collection: start it, wait for it, read it, be told of changes.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use homeostat_env::Env;
@@ -9,10 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::audience::{self, Subscription, Word, Words};
 use super::recent::Recent;
-use super::task::{self, Handler};
-use super::{Delta, Store};
+use super::{Delta, Store, task};
 use crate::kind::Kind;
+use crate::metrics::SourceCounts;
 use crate::watch::driver::Source;
 
 /// How a source is doing.
@@ -44,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) source: Source,
     pub(crate) store: RwLock<Store>,
     pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) counts: SourceCounts,
 }
 
 /// What waiters look at; sent after every change.
@@ -53,6 +55,11 @@ pub(crate) struct Progress {
     pub(crate) synced: bool,
     /// When the watch last said something.
     pub(crate) heard: Option<Instant>,
+    /// When a list of a new history began that is not complete yet.
+    pub(crate) replacing: Option<Instant>,
+    /// When the list began with which the server's history was last replaced: versions of writes
+    /// from before mean nothing any more.
+    pub(crate) replaced: Option<Instant>,
 }
 
 /// Dropped with the last [`Informer`]; the task holds only the [`Core`].
@@ -64,25 +71,39 @@ pub(crate) struct Handle {
     pub(super) env: Env,
     started: AtomicBool,
     stop: CancellationToken,
-    handlers: mpsc::UnboundedSender<Handler>,
+    words: Words,
+    /// How many handlers there have been.
+    handlers: AtomicU64,
     /// Taken by `start`.
-    inbox: Mutex<Option<mpsc::UnboundedReceiver<Handler>>>,
+    inbox: Mutex<Option<mpsc::UnboundedReceiver<Word>>>,
     pub(super) recent: Mutex<Recent>,
 }
 
 impl Handle {
-    pub(crate) fn new(client: kube::Client, env: Env, source: Source) -> Self {
-        let (handlers, inbox) = mpsc::unbounded_channel();
-        let progress = Progress { state: SourceState::NotStarted, synced: false, heard: None };
+    pub(crate) fn new(
+        client: kube::Client,
+        env: Env,
+        source: Source,
+        counts: SourceCounts,
+    ) -> Self {
+        let (words, inbox) = mpsc::unbounded_channel();
+        let progress = Progress {
+            state: SourceState::NotStarted,
+            synced: false,
+            heard: None,
+            replacing: None,
+            replaced: None,
+        };
         let (progress, _) = watch::channel(progress);
         Self {
-            core: Arc::new(Core { source, store: RwLock::default(), progress }),
+            core: Arc::new(Core { source, store: RwLock::default(), progress, counts }),
             client,
             env,
             started: AtomicBool::new(false),
             declared: AtomicBool::new(false),
             stop: CancellationToken::new(),
-            handlers,
+            words,
+            handlers: AtomicU64::new(0),
             inbox: Mutex::new(Some(inbox)),
             recent: Mutex::default(),
         }
@@ -139,10 +160,26 @@ impl Informer {
 
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and
     /// must not block. What is in the cache already comes first, as additions marked `initial`.
-    /// A handler that panics is reported and called again for the next change.
+    /// A handler that panics is reported and called again for the next change. It stays as long as
+    /// the informer; [`Self::subscribe`] is for those who come and go.
     pub fn on_event(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) {
         // Fails only when the informer was stopped: there will be no more events to tell of.
-        let _ = self.handle.handlers.send(Box::new(handler));
+        let _ = self.handle.words.send(Word::Join(self.next_handler(), Box::new(handler)));
+    }
+
+    /// The same until the subscription is dropped, which does not keep the informer running.
+    pub fn subscribe(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) -> Subscription {
+        let words = self.handle.words.clone();
+        Subscription::new(self.next_handler(), Box::new(handler), words)
+    }
+
+    fn next_handler(&self) -> u64 {
+        self.handle.handlers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Waits until every handler that it was given so far is in place, or it has ended.
+    pub(crate) async fn handlers_joined(&self) {
+        audience::answered(&self.handle.words).await;
     }
 
     /// Starts the informer's task on the current tokio runtime; a second call does nothing.

@@ -1,11 +1,14 @@
 //! From what the server sent to what is kept: version and kind put in, what nobody reads cut out,
 //! what objects have in common shared.
 
+use serde::de::Error as _;
+
 use super::body::Packer;
 use super::header::Header;
 use super::intern::Interner;
 use super::scan::{Fields, Scan};
 use super::{Entry, Transform};
+use crate::contained::contained;
 use crate::kind::Kind;
 
 /// How the objects of one informer are written down.
@@ -56,20 +59,40 @@ impl Maker {
         Self { form, transform, interner, packer, text: String::new() }
     }
 
-    /// The entry of an object that was scanned.
+    /// The entry of an object that was scanned. One whose transform panics cannot be read.
     pub(crate) fn entry(&mut self, scan: &Scan<'_>) -> Result<Entry, serde_json::Error> {
         // The header stays as the server sent it: keys, owners and selectors do not change.
         let header = Header::parse(&scan.metadata, &mut self.interner)?;
-        self.text.clear();
-        self.form.write(scan, &mut self.text);
-        if let Some(transform) = &self.transform {
-            let mut value = serde_json::from_str(&self.text)?;
-            transform.apply(&mut value);
-            let json = value.to_string();
-            self.text.clear();
-            self.form.write(&serde_json::from_str(&json)?, &mut self.text);
+        self.write(scan);
+        self.transform()?;
+        Ok(Entry { header, body: self.packer.pack(&self.text) })
+    }
+
+    /// The entry of an object that is gone. That it went must be heard of, so it is as the server
+    /// sent it where it cannot be transformed.
+    pub(crate) fn last_entry(&mut self, scan: &Scan<'_>) -> Result<Entry, serde_json::Error> {
+        let header = Header::parse(&scan.metadata, &mut self.interner)?;
+        self.write(scan);
+        if self.transform().is_err() {
+            self.write(scan);
         }
         Ok(Entry { header, body: self.packer.pack(&self.text) })
+    }
+
+    fn write(&mut self, scan: &Scan<'_>) {
+        self.text.clear();
+        self.form.write(scan, &mut self.text);
+    }
+
+    fn transform(&mut self) -> Result<(), serde_json::Error> {
+        let Some(transform) = &self.transform else { return Ok(()) };
+        let mut value = serde_json::from_str(&self.text)?;
+        contained(|| transform.apply(&mut value))
+            .map_err(|said| serde_json::Error::custom(format!("its transform panicked: {said}")))?;
+        let json = value.to_string();
+        self.text.clear();
+        self.form.write(&serde_json::from_str(&json)?, &mut self.text);
+        Ok(())
     }
 }
 

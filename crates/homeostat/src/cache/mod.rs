@@ -34,6 +34,7 @@
 //! # homeostat_testing::on_cluster(async |cluster| example(cluster).await.unwrap());
 //! ```
 
+mod audience;
 mod body;
 mod caches;
 mod entry;
@@ -57,6 +58,7 @@ mod task;
 mod tests;
 mod waits;
 
+pub use audience::Subscription;
 pub use caches::{Caches, Scope, Transform};
 pub use entry::Entry;
 pub use group::Group;

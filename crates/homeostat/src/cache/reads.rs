@@ -74,12 +74,11 @@ impl Informer {
     /// The objects that an index has under `value`, untyped, in key order.
     ///
     /// # Errors
-    /// A terminal [`crate::Error`] when there is no index of that name.
+    /// A terminal [`crate::Error`] when there is no index of that name, or its function panicked on
+    /// an object that is cached: that one might be missing.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Entry>>> {
         let found = self.read(|store| store.by_index(name, value));
-        found.ok_or_else(|| {
-            Error::terminal(format!("{} has no index {name}; declare it first", self.kind()))
-        })
+        found.map_err(|why| Error::terminal(format!("{} {why}", self.kind())))
     }
 
     /// The object of that key, untyped.

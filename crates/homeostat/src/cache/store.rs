@@ -185,10 +185,15 @@ impl Store {
         }
     }
 
-    /// The objects that an index has under `value`, in key order; `None` without that index.
-    pub(super) fn by_index(&self, name: &str, value: &str) -> Option<Vec<Arc<Entry>>> {
-        let keys = self.indexes.get(name)?.find(value);
-        Some(keys.filter_map(|key| self.entries.get(key)).cloned().collect())
+    /// The objects that an index has under `value`, in key order, or why nobody knows.
+    pub(super) fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Entry>>, String> {
+        let Some(index) = self.indexes.get(name) else {
+            return Err(format!("has no index {name}; declare it first"));
+        };
+        if let Some((key, said)) = index.broken() {
+            return Err(format!("has an index {name} that panicked on {key}: {said}"));
+        }
+        Ok(index.find(value).filter_map(|key| self.entries.get(key)).cloned().collect())
     }
 
     /// How many objects there are.

@@ -1,24 +1,34 @@
 //! The informer's task: takes changes from the watch, puts them into the store, tells the handlers.
 //!
-//! It is the only writer of the store and the only caller of handlers, so both see one order.
+//! It is the only writer of the store and the only caller of handlers, so both see one order. It
+//! ends only when it is told to: should it panic, the source is pending and begins again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
+use futures::FutureExt;
 use homeostat_env::Env;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::audience::{Audience, Word};
 use super::informer::{Core, SourceState};
-use super::{Delta, Entry, Store};
+use super::{Entry, Store};
+use crate::contained;
+use crate::queue::Backoff;
 use crate::watch::{Change, driver};
-
-/// Somebody who wants to know of changes.
-pub(crate) type Handler = Box<dyn Fn(&Delta) + Send + Sync>;
 
 /// How many changes may wait for the handlers before the watch stops reading.
 const IN_FLIGHT: usize = 128;
+/// How long a task that panicked waits before it begins again.
+const AGAIN: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    factor: 2.0,
+    max: Duration::from_secs(60),
+    jitter: 0.5,
+};
 
 /// Runs until `stop`.
 pub(crate) async fn run(
@@ -26,40 +36,53 @@ pub(crate) async fn run(
     client: kube::Client,
     env: Env,
     stop: CancellationToken,
-    mut inbox: mpsc::UnboundedReceiver<Handler>,
+    inbox: mpsc::UnboundedReceiver<Word>,
 ) {
-    core.progress.send_modify(|progress| {
-        if progress.state == SourceState::NotStarted {
-            progress.state = SourceState::Syncing;
-        }
-    });
-    let (sender, mut changes) = mpsc::channel(IN_FLIGHT);
-    let mut watch = Box::pin(driver::run(client, env.clone(), core.source.clone(), sender));
-    let mut handlers: Vec<Handler> = Vec::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            Some(handler) = inbox.recv() => {
-                for entry in core.entries() {
-                    tell(&core, &handler, &Delta::added(entry, true));
-                }
-                handlers.push(handler);
-            }
-            Some(change) = changes.recv() => core.take(change, &handlers, env.instant()),
-            () = &mut watch => break,
+    let mut audience = Audience::new(inbox);
+    for failures in 0_u32.. {
+        let following = AssertUnwindSafe(core.follow(&client, &env, &mut audience)).catch_unwind();
+        let Some(Err(panic)) = stop.run_until_cancelled(following).await else { break };
+        let (kind, said) = (&core.source.kind, contained::words(&*panic));
+        tracing::error!(%kind, said, "an informer panicked");
+        core.counts.failures.inc();
+        let why = format!("{kind}: its informer panicked: {said}");
+        core.progress.send_modify(|progress| progress.state = SourceState::Pending(why));
+        let pause = env.sleep(AGAIN.delay(failures, env.random_unit()));
+        if stop.run_until_cancelled(pause).await.is_none() {
+            break;
         }
     }
     core.progress.send_modify(|progress| progress.state = SourceState::Stopped);
 }
 
 impl Core {
-    fn take(&self, change: Change<Entry>, handlers: &[Handler], now: Instant) {
+    async fn follow(&self, client: &kube::Client, env: &Env, audience: &mut Audience) {
+        self.progress.send_modify(|progress| {
+            if progress.state == SourceState::NotStarted {
+                progress.state = SourceState::Syncing;
+            }
+        });
+        let (sender, mut changes) = mpsc::channel(IN_FLIGHT);
+        let source = self.source.clone();
+        let mut watch = Box::pin(driver::run(client.clone(), env.clone(), source, sender));
+        loop {
+            tokio::select! {
+                biased;
+                Some(word) = audience.hear() => audience.obey(word, &self.source.kind, || self.entries()),
+                Some(change) = changes.recv() => self.take(change, audience, env.instant()),
+                () = &mut watch => break,
+            }
+        }
+    }
+
+    fn take(&self, change: Change<Entry>, audience: &Audience, now: Instant) {
         // A watch that was opened has said nothing yet: whoever took it may have lost its server.
         let heard = !matches!(change, Change::Pending(_) | Change::Watching);
         let was_synced = self.progress.borrow().synced;
         let mut state = None;
         let mut synced = was_synced;
+        let replaces = matches!(change, Change::Restart { new_history: true });
+        let completes = matches!(change, Change::Synced(_));
         let mut deltas = match change {
             Change::Applied(entry) => self.write(|store| {
                 let revision = entry.header.resource_version.clone();
@@ -74,6 +97,7 @@ impl Core {
                 deltas
             }),
             Change::Restart { new_history } => {
+                self.counts.lists.inc();
                 if new_history {
                     tracing::warn!(kind = %self.source.kind, "the server's history is a new one");
                 }
@@ -90,29 +114,36 @@ impl Core {
                 Vec::new()
             }
             Change::Watching => {
+                self.counts.watches.inc();
                 state = Some(SourceState::Synced);
                 Vec::new()
             }
             Change::Pending(why) => {
+                self.counts.failures.inc();
                 tracing::warn!(kind = %self.source.kind, %why, "source is pending");
                 state = Some(SourceState::Pending(format!("{}: {why}", self.source.kind)));
                 Vec::new()
             }
             Change::Skipped(why) => {
+                self.counts.skipped.inc();
                 tracing::warn!(kind = %self.source.kind, %why, "object skipped");
                 Vec::new()
             }
         };
         for delta in &mut deltas {
             delta.initial = !was_synced;
-            for handler in handlers {
-                tell(self, handler, delta);
-            }
+            audience.tell(&self.source.kind, delta);
         }
         // After the handlers: whoever waits for a revision finds its keys in the queues.
         self.progress.send_if_modified(|progress| {
             if heard {
                 progress.heard = Some(now);
+            }
+            if replaces {
+                progress.replacing = Some(now);
+            }
+            if completes {
+                progress.replaced = progress.replacing.take().or(progress.replaced);
             }
             let state = state.filter(|_| progress.state != SourceState::Stopped);
             let turned = state.is_some_and(|state| {
@@ -131,12 +162,5 @@ impl Core {
     fn entries(&self) -> Vec<Arc<Entry>> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         store.iter(None).cloned().collect()
-    }
-}
-
-fn tell(core: &Core, handler: &Handler, delta: &Delta) {
-    // One handler's bug must not stop the others, nor the cache they all read.
-    if catch_unwind(AssertUnwindSafe(|| handler(delta))).is_err() {
-        tracing::error!(kind = %core.source.kind, key = %delta.key(), "an event handler panicked");
     }
 }

@@ -231,7 +231,8 @@ async fn a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody()
 async fn typed_reads_get_list_and_select() {
     let labelled = with("b", 2, &json!({ "labels": { "app": "web" } }));
     let misfit = json!({ "metadata": object("z", 3)["metadata"], "data": 5 });
-    let informer = informer([streamed(&[object("a", 1), labelled, misfit], 10, &[], End::Open)]);
+    let items = [labelled, misfit, object("a", 1)];
+    let informer = informer([streamed(&items, 10, &[], End::Open)]);
     informer.start();
     informer.wait_for_sync().await;
     let key = |name| Key::namespaced("default", name);
@@ -239,9 +240,13 @@ async fn typed_reads_get_list_and_select() {
     assert_eq!(a.metadata.name.as_deref(), Some("a"));
     assert!(informer.get::<ConfigMap>(&key("none")).unwrap().is_none());
     assert!(informer.get::<ConfigMap>(&key("z")).unwrap_err().is_terminal());
-    assert_eq!(informer.list::<ConfigMap>(Some("default")).len(), 2, "the misfit is left out");
+    let names = |all: Vec<Arc<ConfigMap>>| -> Vec<String> {
+        all.iter().map(|one| one.metadata.name.clone().unwrap()).collect()
+    };
+    let listed = names(informer.list(Some("default")));
+    assert_eq!(listed, ["a", "b"], "in the order of keys; the misfit is left out");
     let web = selector::parse("app in (web)").unwrap();
-    assert_eq!(informer.select::<ConfigMap>(None, &web).len(), 1);
+    assert_eq!(names(informer.select(None, &web)), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,4 +396,44 @@ async fn a_source_that_fails_does_not_slow_another() {
     assert!(well.wait_for_sync().await);
     assert_eq!(env.instant(), start);
     assert!(!ill.is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_panics_is_pending_in_words_and_begins_again() {
+    let lines = streamed(&[object("a", 1)], 10, &[], End::Panic);
+    let well = streamed(&[object("a", 1), object("b", 11)], 12, &[], End::Open);
+    let informer = informer([lines, well]);
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&told);
+    informer.on_event(move |delta| log.lock().unwrap().push(delta.key().name.to_string()));
+    informer.start();
+    let pending = |state: &SourceState| matches!(state, SourceState::Pending(_));
+    let SourceState::Pending(why) = informer.wait_for_state(pending).await else { panic!() };
+    assert!(why.contains("its informer panicked: the line is cursed"), "{why}");
+    informer.wait_for_state(|state| *state == SourceState::Synced).await;
+    assert_eq!(*told.lock().unwrap(), ["a", "b"], "handlers are still told, and nothing twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_hears_of_changes_until_it_is_dropped() {
+    let (env, changes) =
+        (Env::simulated(3, Timestamp::UNIX_EPOCH), (11..14).map(|n| object("a", n)));
+    let lines: Vec<String> = changes.map(|object| event("MODIFIED", &object)).collect();
+    let script = Script::new(&env, [streamed(&[object("a", 1)], 10, &lines, End::Open)]);
+    let caches = Caches::new(script.client(), env.clone());
+    let informer = caches.informer(kind(), Scope::default());
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let held = Arc::new(());
+    let (log, witness) = (Arc::clone(&told), Arc::downgrade(&held));
+    let subscription = informer.subscribe(move |delta| {
+        let _ = &held;
+        log.lock().unwrap().push(delta.object().header.resource_version.clone());
+    });
+    informer.start();
+    subscription.joined().await;
+    informer.wait_for_revision("13", LIMIT).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), ["1", "11", "12", "13"]);
+    drop(subscription);
+    informer.subscribe(|_| {}).joined().await;
+    assert!(witness.upgrade().is_none(), "what nobody holds any more is let go of");
 }

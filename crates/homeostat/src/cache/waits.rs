@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::informer::SourceState;
 use super::{Informer, Store, revision};
 use crate::error::{Error, Result};
@@ -24,8 +26,8 @@ impl Informer {
     /// # Errors
     /// [`Error::Stale`] when it is not within `limit`, or the informer is stopped before.
     pub async fn wait_for_revision(&self, revision: &str, limit: Duration) -> Result<()> {
-        self.wait_until(limit, |store| reached(store, revision), || format!("revision {revision}"))
-            .await
+        let shown = |cache: &Self| cache.read(|store| reached(store, revision));
+        self.wait_until(limit, shown, || format!("revision {revision}")).await
     }
 
     /// Waits until the cache shows what a write has done to the object `key` with that `uid`.
@@ -40,25 +42,50 @@ impl Informer {
         expect: &Expect,
         limit: Duration,
     ) -> Result<()> {
-        let shown = |store: &Store| shows(store, key, uid, expect);
+        let shown = |cache: &Self| cache.read(|store| shows(store, key, uid, expect));
+        self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
+    }
+
+    /// The same for a write that was `made` at a certain time: none that the server lost since, with
+    /// all of its history, is waited for.
+    pub(crate) async fn wait_for_write(
+        &self,
+        (key, uid): (&Key, &str),
+        expect: &Expect,
+        made: Instant,
+        limit: Duration,
+    ) -> Result<()> {
+        let shown = |cache: &Self| cache.shows((key, uid), expect, made);
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
     }
 
     /// Whether there would be nothing to wait for.
-    pub(crate) fn shows(&self, key: &Key, uid: &str, expect: &Expect) -> bool {
-        self.read(|store| shows(store, key, uid, expect))
+    pub(crate) fn shows(&self, (key, uid): (&Key, &str), expect: &Expect, made: Instant) -> bool {
+        let replaced = self.handle.core.progress.borrow().replaced;
+        replaced.is_some_and(|since| made <= since)
+            || self.read(|store| shows(store, key, uid, expect))
+    }
+
+    /// Whether it can be told at all whether the cache shows that.
+    pub(crate) fn can_tell(&self, key: &Key, expect: &Expect) -> bool {
+        let Expect::Version(version) = expect else { return true };
+        self.read(|store| {
+            let cached = store.get(key).map(|entry| &*entry.header.resource_version);
+            let at = cached.or(store.revision()).unwrap_or_default();
+            revision::compare(at, version).is_some()
+        })
     }
 
     async fn wait_until(
         &self,
         limit: Duration,
-        shown: impl Fn(&Store) -> bool,
+        shown: impl Fn(&Self) -> bool,
         what: impl Fn() -> String,
     ) -> Result<()> {
         let mut progress = self.handle.core.progress.subscribe();
         let wait = async {
             // Subscribed before looking: a change in between is not missed.
-            while !self.read(&shown) {
+            while !shown(self) {
                 if progress.borrow_and_update().state == SourceState::Stopped
                     || progress.changed().await.is_err()
                 {

@@ -16,7 +16,7 @@ use super::barrier::Part;
 use super::claim::Origin;
 use super::memory::LastApply;
 use super::write::nameless;
-use super::{Applied, Change, Context, Wish, claim, owner, request};
+use super::{Applied, Change, Context, Memory, Wish, claim, owner, request};
 use crate::cache::share;
 use crate::error::Result;
 use crate::journal::ReadFrom;
@@ -63,7 +63,7 @@ impl<K: AnyObject> Context<K> {
         let desired_digest = digest(asked.clone());
 
         let place = (kind.clone(), key.clone());
-        let last = self.memory(|applied| applied.get(&place).cloned());
+        let last = self.memory(|memory| memory.last_apply(&place).cloned());
         let wish = match &last {
             None => Wish::First,
             Some(last) if last.desired == desired_digest => Wish::Same,
@@ -72,8 +72,11 @@ impl<K: AnyObject> Context<K> {
         let found = self.child::<T>(&kind, &key).await?;
         if let Some(found) = &found {
             self.claim::<T>((&kind, &key), found.object.meta(), true).await?;
-            let as_left = last.as_ref().is_some_and(|last| last.result == found.digest);
-            if wish == Wish::Same && as_left {
+            if let Some(last) = &last
+                && wish == Wish::Same
+                && last.result == found.digest
+            {
+                self.memory(|memory| memory.applied(place, last.clone()));
                 let (object, change) = (found.object.clone(), Change::Unchanged);
                 return Ok(Applied { object, change, wish });
             }
@@ -116,16 +119,14 @@ impl<K: AnyObject> Context<K> {
         self.expect_version(&kind, &key, object.meta());
         // As the cache will show it.
         self.run.shared.follows.caches().transform(&kind, &mut value);
-        let last = LastApply { desired: desired_digest, result: digest(intent(value)), revision };
-        self.memory(|applied| applied.insert(place, last));
+        let result = digest(intent(value));
+        let last = LastApply { desired: desired_digest, result, revision, age: 0 };
+        self.memory(|memory| memory.applied(place, last));
         Ok(Applied { object, change, wish })
     }
 
-    fn memory<R>(
-        &self,
-        work: impl FnOnce(&mut std::collections::BTreeMap<(Kind, Key), LastApply>) -> R,
-    ) -> R {
-        self.run.shared.memories.with(&self.run.key, |memory| work(&mut memory.applied))
+    pub(super) fn memory<R>(&self, work: impl FnOnce(&mut Memory) -> R) -> R {
+        self.run.shared.memories.with(&self.run.key, work)
     }
 
     async fn child<T: AnyObject>(&self, kind: &Kind, key: &Key) -> Result<Option<Child<T>>> {

@@ -4,32 +4,33 @@
 //! last reconcile's included, so that nothing is made twice because its event is still on the way.
 
 use kube::core::{ObjectMeta, Selector};
+use tokio::time::Instant;
 
+use super::follow::Place;
 use super::{Context, Memory, PATIENCE, Shared};
 use crate::cache::{Expect, Informer, KindCache};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind, Object};
 
+/// With so many writes on the list those that the caches show are looked for.
+const MANY: usize = 16;
+
 /// A write that the cache may not show yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
-    pub(super) kind: Kind,
-    pub(super) key: Key,
     pub(super) uid: String,
     /// What the cache must have seen of it.
     pub(super) until: Expect,
     /// Whether its labels keep it out of the declared cache, which then will not show it.
     pub(super) left_out: bool,
+    /// When its answer came.
+    pub(super) made: Instant,
 }
 
 impl Pending {
-    fn is_to(&self, kind: &Kind, key: Option<&Key>) -> bool {
-        self.kind == *kind && key.is_none_or(|key| self.key == *key)
-    }
-
-    fn is_shown_by(&self, cache: &Informer) -> bool {
-        cache.shows(&self.key, &self.uid, self.until_in(cache))
+    fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
+        cache.shows((key, &self.uid), self.until_in(cache), self.made)
     }
 
     fn until_in(&self, cache: &Informer) -> &Expect {
@@ -41,8 +42,8 @@ impl<K: AnyObject> Context<K> {
     /// Later reads of that object, and lists of its kind, wait until it is gone or going.
     pub(super) fn expect_end(&self, kind: &Kind, key: &Key, uid: Option<&str>, until: Expect) {
         let uid = uid.unwrap_or_default().to_owned();
-        let (kind, key) = (kind.clone(), key.clone());
-        self.expect(Pending { kind, key, uid, until, left_out: false });
+        let made = self.env().instant();
+        self.expect(kind, key, Pending { uid, until, left_out: false, made });
     }
 
     /// Later reads of that object, and lists of its kind, wait for that version of it.
@@ -51,15 +52,16 @@ impl<K: AnyObject> Context<K> {
         let (uid, until) = (uid.clone(), Expect::Version(revision.clone()));
         let leaves_out = |cache: &KindCache| cache.leaves_out(meta.labels.as_ref());
         let left_out = self.run.shared.caches.get(kind).is_some_and(leaves_out);
-        let (kind, key) = (kind.clone(), key.clone());
-        self.expect(Pending { kind, key, uid, until, left_out });
+        let made = self.env().instant();
+        self.expect(kind, key, Pending { uid, until, left_out, made });
     }
 
-    fn expect(&self, pending: Pending) {
+    fn expect(&self, kind: &Kind, key: &Key, pending: Pending) {
         let (shared, owner) = (&self.run.shared, &self.run.key);
         // What no cache can show is read from the API, which has it already.
-        if shared.caches_of(owner, &pending.kind, &pending.key).next().is_some() {
-            shared.memories.with(owner, |memory| memory.expect(pending));
+        if shared.caches_of(owner, kind, key).next().is_some() {
+            let place = (kind.clone(), key.clone());
+            shared.memories.with(owner, |memory| memory.expect(place, pending));
         }
     }
 
@@ -111,9 +113,8 @@ impl<K: AnyObject> Context<K> {
 
     /// Whether a cache shows the writes of this key to `kind` (to one object of it) already.
     fn shows(&self, informer: &Informer, kind: &Kind, key: Option<&Key>) -> bool {
-        let concerns = |write: &&Pending| write.is_to(kind, key);
         let all = |memory: &mut Memory| {
-            memory.pending.iter().filter(concerns).all(|write| write.is_shown_by(informer))
+            memory.pending_of(kind, key).all(|((_, key), write)| write.is_shown_by(key, informer))
         };
         self.run.shared.memories.with_known(&self.run.key, all).unwrap_or(true)
     }
@@ -125,6 +126,20 @@ impl Shared {
         self.settle(owner, &self.kind, Some((owner, cache))).await
     }
 
+    /// Forgets the writes that the caches show, if there are many: what is never read again would
+    /// be waited for in vain, for ever.
+    pub(crate) fn tidy(&self, owner: &Key) {
+        let many = |memory: &mut Memory| {
+            let is_many = memory.pending.len() >= MANY;
+            is_many.then(|| memory.pending.clone())
+        };
+        // Looked at without the memory's lock: a cache may hold one of its own.
+        let pending = self.memories.with_known(owner, many).flatten();
+        for (place, write) in pending.into_iter().flatten() {
+            self.forget_if_shown(owner, &place, &write);
+        }
+    }
+
     /// Waits until a cache shows what reconciles of `owner` wrote to one object, or the declared
     /// cache what they wrote to any object of `kind`.
     async fn settle(
@@ -133,28 +148,49 @@ impl Shared {
         kind: &Kind,
         object: Option<(&Key, &Informer)>,
     ) -> Result<()> {
-        let concerns = |write: &&Pending| write.is_to(kind, object.map(|(key, _)| key));
         let pending = self.memories.with_known(owner, |memory| {
-            memory.pending.iter().filter(concerns).cloned().collect::<Vec<Pending>>()
+            let all = memory.pending_of(kind, object.map(|(key, _)| key));
+            all.map(|(place, write)| (place.clone(), write.clone())).collect::<Vec<_>>()
         });
-        for write in pending.unwrap_or_default() {
-            let Pending { key, uid, .. } = &write;
+        for (place, write) in pending.unwrap_or_default() {
+            let key = &place.1;
             let cache = match object {
                 Some((_, cache)) => Some(cache.clone()),
                 None => self.declared(kind, key),
             };
             if let Some(cache) = cache {
-                let seen = cache.wait_for_object(key, uid, write.until_in(&cache), PATIENCE).await;
-                seen.map_err(|_| {
-                    Error::Stale(format!("{kind} {key} was written and is not seen yet"))
-                })?;
+                let (until, made) = (write.until_in(&cache), write.made);
+                let wait = cache.wait_for_write((key, &write.uid), until, made, PATIENCE);
+                if wait.await.is_err() {
+                    self.stale.inc();
+                    if !cache.can_tell(key, until) {
+                        // Waiting longer would tell no more: the versions are no numbers.
+                        self.forget(owner, &place, &write);
+                    }
+                    let why = format!("{kind} {key} was written and is not seen yet");
+                    return Err(Error::Stale(why));
+                }
             }
-            // A kind may have several caches, and they are not in step.
-            if self.caches_of(owner, kind, key).all(|cache| write.is_shown_by(&cache)) {
-                self.memories.with(owner, |memory| memory.pending.retain(|other| *other != write));
-            }
+            self.forget_if_shown(owner, &place, &write);
         }
         Ok(())
+    }
+
+    /// Forgets a write that every cache shows: a kind may have several, and they are not in step.
+    fn forget_if_shown(&self, owner: &Key, place: &Place, write: &Pending) {
+        let mut caches = self.caches_of(owner, &place.0, &place.1);
+        if caches.all(|cache| write.is_shown_by(&place.1, &cache)) {
+            self.forget(owner, place, write);
+        }
+    }
+
+    fn forget(&self, owner: &Key, place: &Place, write: &Pending) {
+        self.memories.with(owner, |memory| {
+            // Unless there was another write meanwhile.
+            if memory.pending.get(place) == Some(write) {
+                memory.pending.remove(place);
+            }
+        });
     }
 
     /// Whatever may show the object `key` to reconciles of `owner`.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::barrier::Part;
 use super::{Context, PATIENCE};
-use crate::cache::{Caches, Delta, Informer, Scope, SourceState};
+use crate::cache::{Caches, Delta, Informer, Scope, SourceState, Subscription};
 use crate::controller;
 use crate::error::{Error, Result};
 use crate::key::Key;
@@ -43,12 +43,15 @@ impl<K: AnyObject> Context<K> {
             follows.add(&self.run.key, &place);
             return self.get_of(kind, key).await;
         }
-        let informer = follows.watch(&self.run.key, &place);
+        let (informer, subscription) = follows.watch(&self.run.key, &place);
+        // Read only once its changes are heard of: one in between would be nobody's event.
+        let joined = self.env().timeout(PATIENCE, subscription.joined()).await;
         let known =
             |state: &SourceState| matches!(state, SourceState::Synced | SourceState::Pending(_));
-        if !informer.is_synced() {
+        if joined.is_err() || !informer.is_synced() {
             let state = self.env().timeout(PATIENCE, informer.wait_for_state(known)).await;
             let why = match state {
+                _ if joined.is_err() => Some("no answer".to_owned()),
                 Ok(SourceState::Synced) => None,
                 Ok(SourceState::Pending(why)) => Some(why),
                 _ => Some("no answer".to_owned()),
@@ -83,7 +86,7 @@ struct Table {
 #[derive(Default)]
 struct Target {
     /// `None` where the cache of a declared kind tells of it.
-    informer: Option<Informer>,
+    watch: Option<(Informer, Arc<Subscription>)>,
     followers: BTreeSet<Key>,
 }
 
@@ -118,29 +121,30 @@ impl Follows {
     }
 
     /// Follows an object that no declared cache tells of.
-    fn watch(self: &Arc<Self>, follower: &Key, place: &Place) -> Informer {
+    fn watch(self: &Arc<Self>, follower: &Key, place: &Place) -> (Informer, Arc<Subscription>) {
         let mut table = self.lock();
         let target = table.add(follower, place);
-        if let Some(informer) = &target.informer {
-            return informer.clone();
-        }
-        let informer = self.caches.informer(place.0.clone(), Scope::object(&place.1));
-        let (follows, kind) = (Arc::downgrade(self), place.0.clone());
-        informer.on_event(move |delta| {
-            if let Some(follows) = Weak::upgrade(&follows) {
-                follows.wake(&kind, delta);
-            }
-        });
-        informer.start();
-        target.informer = Some(informer.clone());
-        informer
+        let begin = || {
+            // Others may watch it too, and go on when nobody here follows it any more.
+            let informer = self.caches.informer(place.0.clone(), Scope::object(&place.1));
+            let (follows, kind) = (Arc::downgrade(self), place.0.clone());
+            let subscription = informer.subscribe(move |delta| {
+                if let Some(follows) = Weak::upgrade(&follows) {
+                    follows.wake(&kind, delta);
+                }
+            });
+            informer.start();
+            (informer, Arc::new(subscription))
+        };
+        target.watch.get_or_insert_with(begin).clone()
     }
 
     /// The watch on an object that `follower` follows.
     pub(super) fn informer(&self, follower: &Key, place: &Place) -> Option<Informer> {
         let table = self.lock();
         let target = table.targets.get(place)?;
-        target.informer.clone().filter(|_| target.followers.contains(follower))
+        let watch = target.watch.as_ref().filter(|_| target.followers.contains(follower));
+        watch.map(|(informer, _)| informer.clone())
     }
 
     /// A reconcile has ended that followed `places`: with `only` the key follows nothing else.

@@ -4,19 +4,27 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use homeostat_env::Env;
+
 use super::barrier::Pending;
-use crate::cache::{Delta, Expect, revision};
+use super::follow::Place;
+use crate::cache::{Entry, Expect, revision};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::trigger::Trigger;
+
+/// So many reconciles that ended well without applying a child again make it forgotten.
+const REMEMBERED: u64 = 16;
 
 /// What is remembered of one key.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Writes that a read of their kind must wait for.
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: BTreeMap<Place, Pending>,
     /// The children as they were last applied.
-    pub(super) applied: BTreeMap<(Kind, Key), LastApply>,
+    applied: BTreeMap<Place, LastApply>,
+    /// How many reconciles ended well while something was applied.
+    age: u64,
     /// What was last said about a primary that cannot be decoded.
     pub(crate) undecodable: Option<String>,
     /// The generation and the terminal error that were last told.
@@ -42,25 +50,58 @@ struct OwnStep {
 impl Memory {
     /// Whether there is nothing to remember; most keys are so most of the time.
     fn is_blank(&self) -> bool {
-        let Self { pending, applied, undecodable, terminal, conflicts, failures, own_step } = self;
+        let Self { pending, applied, undecodable, terminal, conflicts, failures, .. } = self;
         pending.is_empty()
             && applied.is_empty()
-            && (undecodable.is_none() && terminal.is_none() && own_step.is_none())
+            && (undecodable.is_none() && terminal.is_none() && self.own_step.is_none())
             && (*conflicts, *failures) == (0, 0)
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.
-    pub(super) fn expect(&mut self, new: Pending) {
-        let is_same = |old: &Pending| old.kind == new.kind && old.key == new.key;
+    pub(super) fn expect(&mut self, place: Place, new: Pending) {
         let is_later = |old: &Pending| match (&old.until, &new.until) {
-            (Expect::Version(old), Expect::Version(new)) => revision::is_earlier(new, old),
+            (Expect::Version(older), Expect::Version(newer)) => {
+                old.uid == new.uid && revision::is_earlier(newer, older)
+            }
             _ => false,
         };
-        if self.pending.iter().any(|old| is_same(old) && old.uid == new.uid && is_later(old)) {
-            return;
+        if !self.pending.get(&place).is_some_and(is_later) {
+            self.pending.insert(place, new);
         }
-        self.pending.retain(|old| !is_same(old));
-        self.pending.push(new);
+    }
+
+    /// What is waited for of a kind, or of one object of it.
+    pub(super) fn pending_of(
+        &self,
+        kind: &Kind,
+        key: Option<&Key>,
+    ) -> impl Iterator<Item = (&Place, &Pending)> {
+        let first = (kind.clone(), key.cloned().unwrap_or_else(|| Key::cluster("")));
+        let rest = self.pending.range(first..);
+        rest.take_while(move |((of, name), _)| of == kind && key.is_none_or(|key| key == name))
+    }
+
+    /// What was last applied to a child.
+    pub(super) fn last_apply(&self, child: &Place) -> Option<&LastApply> {
+        self.applied.get(child)
+    }
+
+    /// Remembers what was applied to a child.
+    pub(super) fn applied(&mut self, child: Place, last: LastApply) {
+        self.applied.insert(child, LastApply { age: self.age, ..last });
+    }
+
+    /// Forgets a child that was deleted.
+    pub(super) fn disown(&mut self, child: &Place) {
+        self.applied.remove(child);
+    }
+
+    /// A reconcile ended well. What was not applied for long is forgotten: the worst that can come
+    /// of it is a write that changes nothing.
+    pub(crate) fn grow_older(&mut self) {
+        self.age += 1;
+        let age = self.age;
+        self.applied.retain(|_, last| last.age + REMEMBERED > age);
     }
 
     /// The runtime is about to change the primary at resourceVersion `from`.
@@ -105,19 +146,29 @@ pub(super) struct LastApply {
     /// The digest of the object that came of it, without status and revision.
     pub(super) result: u64,
     pub(super) revision: String,
+    /// How old the memory was; filled in by [`Memory::applied`].
+    pub(super) age: u64,
 }
 
 /// The memories of all keys of a controller.
-#[derive(Debug, Default)]
-pub(crate) struct Memories(Mutex<BTreeMap<Key, Arc<Mutex<Memory>>>>);
+#[derive(Debug)]
+pub(crate) struct Memories {
+    env: Env,
+    all: Mutex<BTreeMap<Key, Arc<Mutex<Memory>>>>,
+}
 
 impl Memories {
+    /// Nothing is remembered of anybody.
+    pub(crate) fn new(env: Env) -> Self {
+        Self { env, all: Mutex::default() }
+    }
+
     /// Works on the memory of `key`, which is empty at first.
     pub(crate) fn with<R>(&self, key: &Key, work: impl FnOnce(&mut Memory) -> R) -> R {
-        let memory = lock(&self.0).entry(key.clone()).or_default().clone();
+        let memory = lock(&self.all).entry(key.clone()).or_default().clone();
         let result = work(&mut lock(&memory));
         if lock(&memory).is_blank() {
-            let mut all = lock(&self.0);
+            let mut all = lock(&self.all);
             // Held by the map and by us alone: nobody else is about to write to it.
             if Arc::strong_count(&memory) == 2 && lock(&memory).is_blank() {
                 all.remove(key);
@@ -132,24 +183,32 @@ impl Memories {
         key: &Key,
         work: impl FnOnce(&mut Memory) -> R,
     ) -> Option<R> {
-        let known = lock(&self.0).contains_key(key);
+        let known = lock(&self.all).contains_key(key);
         known.then(|| self.with(key, work))
     }
 
-    /// Later reads of `key` find at least what this change of an object has left.
-    pub(crate) fn heard(&self, key: &Key, kind: &Kind, delta: &Delta) {
-        let Some(entry) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+    /// Later reads of `key` find at least this version of an object, or that it is gone since.
+    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry) {
         // What left a selection may be there all the same; its last version says when it left.
         let until = Expect::Version(entry.header.resource_version.to_string());
-        let (kind, uid) = (kind.clone(), entry.header.uid.to_string());
-        let left_out = false;
-        let change = Pending { kind, key: delta.key().clone(), uid, until, left_out };
-        self.with(key, |memory| memory.expect(change));
+        let uid = entry.header.uid.to_string();
+        let place = (kind.clone(), entry.header.key.clone());
+        let heard = Pending { uid, until, left_out: false, made: self.env.instant() };
+        self.with(key, |memory| memory.expect(place, heard));
+    }
+
+    /// How many writes of all keys may not be shown by the caches yet, and how many children are
+    /// remembered as they were applied.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let all: Vec<_> = lock(&self.all).values().cloned().collect();
+        let each =
+            all.iter().map(|memory| lock(memory)).map(|m| (m.pending.len(), m.applied.len()));
+        each.fold((0, 0), |(pending, applied), (more, other)| (pending + more, applied + other))
     }
 
     /// Forgets `key`.
     pub(crate) fn forget(&self, key: &Key) {
-        lock(&self.0).remove(key);
+        lock(&self.all).remove(key);
     }
 
     /// The trigger of a change of the primary, or nothing when the runtime itself made it.
@@ -161,7 +220,7 @@ impl Memories {
         trigger: Trigger,
     ) -> Option<Trigger> {
         // An event must not make a memory: nobody would forget it.
-        let Some(memory) = lock(&self.0).get(key).cloned() else { return Some(trigger) };
+        let Some(memory) = lock(&self.all).get(key).cloned() else { return Some(trigger) };
         lock(&memory).filter_own_step(from, to, trigger)
     }
 }
@@ -196,11 +255,12 @@ mod tests {
 
     #[test]
     fn a_key_without_anything_to_remember_takes_no_memory() {
-        let (memories, key) = (Memories::default(), Key::cluster("a"));
+        let env = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH);
+        let (memories, key) = (Memories::new(env), Key::cluster("a"));
         memories.with(&key, |memory| memory.failures = 1);
         assert_eq!(memories.with(&key, |memory| memory.failures), 1);
         memories.with(&key, |memory| memory.failures = 0);
-        assert!(lock(&memories.0).is_empty());
+        assert!(lock(&memories.all).is_empty());
     }
 
     #[test]

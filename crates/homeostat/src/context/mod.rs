@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
+use prometheus_client::metrics::counter::Counter;
 
 use crate::Env;
 use crate::cache::KindCache;
@@ -114,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) memories: Arc<Memories>,
     /// Closed while another process leads.
     pub(crate) fence: Fence,
+    /// How often a cache was waited for in vain.
+    pub(crate) stale: Counter,
     /// How many reconciles have begun.
     pub(crate) begun: AtomicU64,
     /// How long a request may take.

@@ -80,6 +80,7 @@ impl<K: AnyObject> Context<K> {
         let revision_guarded =
             params.preconditions.as_ref().is_some_and(|p| p.resource_version.is_some());
         let path = request::to(&kind, key.namespace.as_deref());
+        self.memory(|memory| memory.disown(&(kind.clone(), key.clone())));
         match self.send(path.delete(&key.name, &params)).await {
             Ok(_) => {}
             Err(error) if request::is_not_found(&error) => return Ok(()),

@@ -64,7 +64,7 @@ impl Declaration {
     ) -> Declared {
         self.cache_what_is_indexed();
         let Self { name, kind, filter, background, scope, reach, related, indexes } = self;
-        let memories = Arc::new(Memories::default());
+        let memories = Arc::new(Memories::new(world.env.clone()));
         let follows = Follows::new(world.caches.clone(), queue.clone());
         let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
 
@@ -96,6 +96,9 @@ impl Declaration {
             indexes: Arc::clone(&names),
         };
         for (other, role, filter, cache) in wakers {
+            // Two informers of a kind are not in step: who is woken by one reads the other.
+            let read = caches.get(&other).is_some_and(|read| read.is_same(&cache));
+            let ahead = (!read).then(|| Arc::clone(&memories));
             let finder = match role {
                 Role::Owned { every } => {
                     let (kind, primaries) = (kind.clone(), primaries.clone());
@@ -103,14 +106,13 @@ impl Declaration {
                 }
                 Role::Watched(map) => {
                     let mapper = Mapper::new(other.clone(), map, queue.clone(), lookup.clone());
+                    let failures = world.metrics.map_failures(&name);
+                    let mapper = mapper.ahead(ahead.clone()).counting(failures);
                     tasks.push(mapper.clone().run().boxed());
                     Finder::Mapped(Box::new(mapper))
                 }
                 Role::Read | Role::Known => continue,
             };
-            // Two informers of a kind are not in step: who is woken by one reads the other.
-            let read = caches.get(&other).is_some_and(|read| read.is_same(&cache));
-            let ahead = (!read).then(|| Arc::clone(&memories));
             cache.on_event(source::secondary(other, finder, filter, queue.clone(), ahead));
         }
         for (kind, cache) in &caches {

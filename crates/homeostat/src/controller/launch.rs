@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use futures::future::pending;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,7 @@ use super::worker::Worker;
 use crate::Env;
 use crate::cache::{Caches, Informer, KindCache, SourceState};
 use crate::client;
-use crate::context::Shared;
+use crate::context::{Memories, Shared};
 use crate::event::Recorder;
 use crate::hotloop::Detector;
 use crate::journal::Journal;
@@ -42,12 +43,43 @@ pub(crate) struct World {
 pub(crate) struct Launched {
     pub(crate) name: Arc<str>,
     /// What is to be waited for at the start.
-    pub(crate) starting: Vec<Informer>,
+    pub(crate) starting: Starting,
     pub(crate) queue: Queue<Key>,
     pub(crate) workers: JoinSet<()>,
+    pub(crate) memories: Arc<Memories>,
     primaries: KindCache,
     /// Held for what they wake: those that no reconcile reads are nobody else's.
     _caches: Vec<KindCache>,
+}
+
+/// The sources that a controller begins with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Starting {
+    /// Nothing runs without them.
+    needed: Vec<Informer>,
+    /// They are given the time to come or to fail.
+    hoped_for: Vec<Informer>,
+}
+
+impl Starting {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Informer> {
+        self.needed.iter().chain(&self.hoped_for)
+    }
+
+    /// Ends when the workers may begin; never when they cannot.
+    pub(crate) async fn there(self) {
+        for informer in self.needed {
+            if !informer.wait_for_sync().await {
+                return pending().await;
+            }
+            // Another controller may have filled it before: what is read now must be heard of.
+            informer.handlers_joined().await;
+        }
+        for informer in self.hoped_for {
+            informer.wait_for_state(is_decided).await;
+            informer.handlers_joined().await;
+        }
+    }
 }
 
 impl Launched {
@@ -144,7 +176,8 @@ impl<K: AnyObject> Launch for Controller<K> {
             indexes,
             follows,
             recorder: world.recorder.clone(),
-            memories,
+            memories: memories.clone(),
+            stale: world.metrics.stale(&name),
             begun: AtomicU64::new(0),
             request_limit,
         });
@@ -162,29 +195,18 @@ impl<K: AnyObject> Launch for Controller<K> {
             hot_loops: self.hot_loop.map(|limits| Mutex::new(Detector::new(limits))),
             started: world.env.instant(),
         });
+        let starting = Starting { needed, hoped_for };
         for _ in 0..self.concurrency {
-            let (worker, stop) = (worker.clone(), world.stop.clone());
-            let (needed, hoped_for) = (needed.clone(), hoped_for.clone());
+            let (worker, stop, starting) = (worker.clone(), world.stop.clone(), starting.clone());
             workers.spawn(async move {
                 // Nothing runs before everything it may read is there.
-                if stop.run_until_cancelled(there(needed, hoped_for)).await.is_some() {
+                if stop.run_until_cancelled(starting.there()).await.is_some() {
                     worker.run().await;
                 }
             });
         }
-        let starting: Vec<Informer> = needed.into_iter().chain(hoped_for).collect();
-        starting.iter().for_each(Informer::start);
-        Launched { name, starting, queue, workers, primaries, _caches: all }
-    }
-}
-
-/// Waits for what is needed, and gives the rest the time to come or to fail.
-async fn there(needed: Vec<Informer>, hoped_for: Vec<Informer>) {
-    for informer in needed {
-        informer.wait_for_sync().await;
-    }
-    for informer in hoped_for {
-        informer.wait_for_state(is_decided).await;
+        starting.all().for_each(Informer::start);
+        Launched { name, starting, queue, workers, memories, primaries, _caches: all }
     }
 }
 

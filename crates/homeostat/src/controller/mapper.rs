@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
+use prometheus_client::metrics::counter::Counter;
 
 use super::lookup::Lookup;
 use crate::cache::Entry;
+use crate::context::Memories;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{Kind, View};
@@ -78,6 +80,10 @@ pub(super) struct Mapper {
     /// The objects to ask about.
     open: Queue<Key>,
     questions: Arc<Mutex<BTreeMap<Key, Question>>>,
+    /// Reconciles read the kind from another cache, and are to find there what has woken them.
+    ahead: Option<Arc<Memories>>,
+    /// How often there was no answer.
+    failures: Counter,
 }
 
 /// What is to be mapped of one object.
@@ -89,7 +95,26 @@ struct Question {
 impl Mapper {
     pub(super) fn new(kind: Kind, map: Map, keys: Queue<Key>, lookup: Lookup) -> Self {
         let open = Queue::new(lookup.env().clone());
-        Self { kind, map, lookup, keys, open, questions: Arc::default() }
+        Self {
+            kind,
+            map,
+            lookup,
+            keys,
+            open,
+            questions: Arc::default(),
+            ahead: None,
+            failures: Counter::default(),
+        }
+    }
+
+    /// For a kind that reconciles read from another cache than the one that tells of its changes.
+    pub(super) fn ahead(self, ahead: Option<Arc<Memories>>) -> Self {
+        Self { ahead, ..self }
+    }
+
+    /// Counts there how often it has no answer.
+    pub(super) fn counting(self, failures: Counter) -> Self {
+        Self { failures, ..self }
     }
 
     /// The keys that these versions of one object name, as far as that can be said at once. The
@@ -122,7 +147,7 @@ impl Mapper {
         while let Some(item) = self.open.get().await {
             let question = self.lock().remove(&item.key);
             if let Some(Question { versions, trigger }) = question {
-                let mut keys = BTreeSet::new();
+                let (mut keys, newest) = (BTreeSet::new(), versions.last().cloned());
                 for version in versions {
                     match self.answer(&version).await {
                         Ok(named) => keys.extend(named),
@@ -130,7 +155,9 @@ impl Mapper {
                     }
                 }
                 // Together: most versions of an object name the same keys.
-                keys.into_iter().for_each(|key| self.wake(key, &trigger));
+                for key in keys {
+                    self.wake(key, &trigger, newest.as_deref());
+                }
             }
             if !self.lock().contains_key(&item.key) {
                 self.open.forget(&item.key);
@@ -152,16 +179,20 @@ impl Mapper {
         }
     }
 
-    fn wake(&self, key: Key, trigger: &Trigger) {
+    fn wake(&self, key: Key, trigger: &Trigger, newest: Option<&Entry>) {
         // What was there at the start goes behind what happens now.
-        match trigger {
-            Trigger::Initial => self.keys.add_low(key, Trigger::Initial),
-            trigger => self.keys.add(key, trigger.clone()),
+        if *trigger == Trigger::Initial {
+            return self.keys.add_low(key, Trigger::Initial);
         }
+        if let (Some(memories), Some(newest)) = (&self.ahead, newest) {
+            memories.heard(&key, &self.kind, newest);
+        }
+        self.keys.add(key, trigger.clone());
     }
 
     fn put_off(&self, version: Arc<Entry>, trigger: Trigger, error: &Error) {
         let key = version.header.key.clone();
+        self.failures.inc();
         self.ask(version, trigger);
         let delay = self.open.add_rate_limited(key.clone());
         let error = error.chain();

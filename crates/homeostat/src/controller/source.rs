@@ -102,7 +102,7 @@ pub(super) fn secondary(
                 queue.add_low(key, trigger.clone());
             } else {
                 if let Some(memories) = &ahead {
-                    memories.heard(&key, &kind, delta);
+                    memories.heard(&key, &kind, delta.object());
                 }
                 queue.add(key, trigger.clone());
             }

@@ -16,6 +16,7 @@ use tracing::Instrument;
 use super::GiveUp;
 use super::reconcile::Boxed;
 use crate::cache::KindCache;
+use crate::contained::{self, contained};
 use crate::context::{Context, EventType, Mark, Memory, Shared};
 use crate::error::{Error, GIVEN_UP, Result};
 use crate::hotloop::{Detector, Run};
@@ -54,6 +55,18 @@ struct Conclusion {
     next: Option<Timestamp>,
 }
 
+/// A key that a worker has taken; given back when dropped.
+struct Held<'a> {
+    queue: &'a Queue<Key>,
+    key: &'a Key,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.queue.done(self.key);
+    }
+}
+
 impl<K: AnyObject> Worker<K> {
     /// Works until the queue is shut down.
     pub(super) async fn run(&self) {
@@ -68,10 +81,19 @@ impl<K: AnyObject> Worker<K> {
                 trigger = %item.triggers,
             );
             let began = self.shared.env.instant();
-            self.process(&item, id, began).instrument(span).await;
+            // Dropped whatever happens: a key that nobody gives back never runs again.
+            let _held = Held { queue: &self.queue, key: &item.key };
+            let processed = AssertUnwindSafe(self.process(&item, id, began).instrument(span));
+            if let Err(panic) = processed.catch_unwind().await {
+                // The reconcile's own panic is an error of the reconcile. This is a type that
+                // cannot be decoded without one, or a fault of ours.
+                self.metrics.panics.inc();
+                let delay = self.queue.add_rate_limited(item.key.clone());
+                let (key, said) = (&item.key, contained::words(&*panic));
+                tracing::error!(%key, said, ?delay, "a panic beside the reconcile");
+            }
             let worked = self.shared.env.instant().saturating_duration_since(began);
             self.metrics.worked(item.waited, worked);
-            self.queue.done(&item.key);
         }
     }
 
@@ -105,6 +127,10 @@ impl<K: AnyObject> Worker<K> {
                 let conclusion = self.conclude(key, result, Some(&context)).await;
                 let whole = matches!(conclusion.ending, Ending::Ok(_) | Ending::Terminal(_));
                 self.shared.follows.ended(key, &context.take_followed(), whole);
+                if whole {
+                    self.shared.memories.with_known(key, Memory::grow_older);
+                }
+                self.shared.tidy(key);
                 let notes = context.take_notes();
                 let (triggers, writes) = (&*item.triggers, &*notes.1);
                 let run = Run { triggers, writes, seen: Some(&seen), kind };
@@ -159,9 +185,7 @@ impl<K: AnyObject> Worker<K> {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
                 self.metrics.panics.inc();
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-                Err(Error::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
+                Err(Error::Panicked(contained::words(&*panic)))
             }
             Err(_) => {
                 self.metrics.timeouts.inc();
@@ -224,7 +248,9 @@ impl<K: AnyObject> Worker<K> {
             tracing::warn!(error = text, failures, "given up: waiting for the object to change");
             self.shared.memories.with(key, |memory| memory.failures = 0);
             self.queue.forget(key);
-            (give_up.tell)(key, &error);
+            if let Err(said) = contained(|| (give_up.tell)(key, &error)) {
+                tracing::error!(said, "who is told of keys that are given up panicked");
+            }
             if let Some(context) = context {
                 context.event(EventType::Warning, GIVEN_UP, text.clone());
                 let mark = Mark::Degraded { reason: GIVEN_UP, message: &text };

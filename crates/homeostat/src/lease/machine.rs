@@ -106,13 +106,24 @@ pub struct Machine {
     /// When the write whose answer is awaited was sent, and how often the lease has changed hands
     /// if it succeeds.
     sent: Option<(Duration, i32)>,
+    /// Whether others are not given precedence.
+    ready: bool,
+    /// Since when nobody holds the lease.
+    vacant: Option<Duration>,
 }
 
 impl Machine {
     /// A contender that has looked at nothing yet.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
-        Self { terms, state: State::Following, seen: None, sent: None }
+        Self { terms, state: State::Following, seen: None, sent: None, ready: true, vacant: None }
+    }
+
+    /// Gives precedence to others from now on, or no longer. Who is not ready takes the lease only
+    /// when nobody has held it for a whole duration: whoever is ready is quicker than that, and if
+    /// there is nobody, half of the work done is better than none. A leader stays one.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
     }
 
     /// Until when, in local time, the lease is ours; `None` while it is not.
@@ -148,7 +159,7 @@ impl Machine {
             (State::Leading { .. }, Event::Go) => self.write(now),
             (_, Event::Found(None)) => {
                 self.seen = None;
-                self.write(now)
+                self.take(now, dice)
             }
             (_, Event::Found(Some(record))) => self.found(record, now, dice),
             (_, Event::Written(version)) => self.written(version, sent, now),
@@ -166,11 +177,24 @@ impl Machine {
             self.state = State::Following;
         }
         let expires = self.seen.as_ref().map_or(now, |seen| seen.since + seen.record.duration);
-        if ours || free || expires <= now {
+        if ours {
             return self.write(now);
         }
-        let Action::Wait(pause) = self.pause(dice) else { return Action::Read };
-        Action::Wait(pause.min(expires.saturating_sub(now)).max(Duration::from_millis(1)))
+        if free || expires <= now {
+            return self.take(now, dice);
+        }
+        self.vacant = None;
+        self.pause_until(expires, now, dice)
+    }
+
+    /// Takes a lease that nobody holds, as soon as it is our turn.
+    fn take(&mut self, now: Duration, dice: f64) -> Action {
+        let since = *self.vacant.get_or_insert(now);
+        let turn = since + if self.ready { Duration::ZERO } else { self.terms.duration };
+        if turn <= now || !matches!(self.state, State::Following) {
+            return self.write(now);
+        }
+        self.pause_until(turn, now, dice)
     }
 
     fn written(&mut self, version: String, sent: Option<(Duration, i32)>, now: Duration) -> Action {
@@ -178,6 +202,7 @@ impl Machine {
         let (holder, duration) = (self.terms.identity.clone(), self.terms.duration);
         self.see(Record { holder, duration, transitions, version }, now);
         self.state = State::Leading { renewed: sent };
+        self.vacant = None;
         if self.leads_until().is_some_and(|until| until <= now) {
             // The answer took so long that it says nothing about now.
             self.state = State::Following;
@@ -219,6 +244,12 @@ impl Machine {
 
     fn pause(&self, dice: f64) -> Action {
         Action::Wait(self.terms.retry.mul_f64(1.0 + 0.5 * dice.clamp(0.0, 1.0)))
+    }
+
+    /// A pause that does not outlast that moment.
+    fn pause_until(&self, end: Duration, now: Duration, dice: f64) -> Action {
+        let Action::Wait(pause) = self.pause(dice) else { return Action::Read };
+        Action::Wait(pause.min(end.saturating_sub(now)).max(Duration::from_millis(1)))
     }
 
     fn is_ours(&self, record: &Record) -> bool {

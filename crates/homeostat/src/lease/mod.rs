@@ -14,6 +14,7 @@ mod tests;
 use std::time::Duration;
 
 pub use fence::Fence;
+pub(crate) use fence::Hand;
 pub use machine::Machine;
 pub(crate) use task::run;
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, FusedFuture};
 use homeostat_env::Env;
 use k8s_openapi::api::coordination::v1::Lease as Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -15,12 +17,13 @@ use super::fence::Hand;
 use super::machine::{Action, Event, Machine, Record, Terms};
 use super::{Identity, Lease};
 
-/// Contends for the lease until `stop`, then gives it back.
+/// Contends for the lease until `stop`, then gives it back. Until `warm` ends, others go first.
 pub(crate) async fn run(
     client: kube::Client,
     env: Env,
     lease: Lease,
     hand: Hand,
+    warm: BoxFuture<'static, ()>,
     stop: CancellationToken,
 ) {
     let Lease { namespace, name, identity, duration, deadline, retry } = lease;
@@ -32,6 +35,8 @@ pub(crate) async fn run(
     let post = Post { api: Api::namespaced(client, &namespace), env: env.clone(), name, hand };
     let mut machine = Machine::new(Terms { identity: identity.clone(), duration, deadline, retry });
     let mut known_holder = identity;
+    let mut warm = warm.fuse();
+    machine.set_ready((&mut warm).now_or_never().is_some());
     let origin = env.instant();
     let mut event = Event::Go;
     loop {
@@ -45,6 +50,10 @@ pub(crate) async fn run(
             Action::Wait(delay) => tokio::select! {
                 biased;
                 () = stop.cancelled() => Event::Stop,
+                () = &mut warm, if !warm.is_terminated() => {
+                    machine.set_ready(true);
+                    Event::Go
+                }
                 () = env.sleep(delay) => Event::Go,
             },
             Action::Read => {

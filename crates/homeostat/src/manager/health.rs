@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::runnable::Trouble;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
+use crate::context::Memories;
 use crate::event::Recorder;
 use crate::key::Key;
 use crate::kind::Kind;
@@ -88,7 +90,7 @@ pub(super) struct Observer {
     pub(super) metrics: Metrics,
     pub(super) fence: Fence,
     pub(super) lease: Option<String>,
-    pub(super) queues: Vec<(String, Queue<Key>)>,
+    pub(super) queues: Vec<(String, Queue<Key>, Arc<Memories>)>,
     pub(super) probes: Vec<Probe>,
     pub(super) runnables: Vec<Arc<str>>,
     pub(super) trouble: Trouble,
@@ -134,29 +136,38 @@ impl Observer {
     /// Takes the readings that are not counted as they happen, and writes everything down.
     pub(super) fn metrics(&self) -> String {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let Metrics { waiting, leads, objects, synced, .. } = &self.metrics;
-        for (name, queue) in &self.queues {
+        let Metrics { waiting, leads, sources, unseen_writes, known_children, .. } = &self.metrics;
+        for (name, queue, memories) in &self.queues {
             self.metrics.queue.read(name, queue);
             waiting.get_or_create(&of(name)).set(count(queue.waiting()));
+            let (unseen, known) = memories.count();
+            unseen_writes.get_or_create(&of(name)).set(count(unseen));
+            known_children.get_or_create(&of(name)).set(count(known));
         }
         // Of one kind there may be several: one for each namespace.
-        let mut kinds: BTreeMap<Kind, (usize, bool)> = BTreeMap::new();
+        let mut kinds: BTreeMap<Kind, (usize, bool, Duration)> = BTreeMap::new();
+        let now = self.env.instant();
         for informer in self.caches.informers().iter().filter(|one| !one.is_of_one_object()) {
-            let (all, well) = kinds.entry(informer.kind().clone()).or_insert((0, true));
+            let first = (0, true, Duration::ZERO);
+            let (all, well, silent) = kinds.entry(informer.kind().clone()).or_insert(first);
             *all += informer.len();
             *well &= informer.state() == SourceState::Synced;
+            let heard = informer.heard().map(|at| now.saturating_duration_since(at));
+            *silent = heard.unwrap_or_default().max(*silent);
         }
-        for (kind, (all, well)) in kinds {
+        for (kind, (all, well, silent)) in kinds {
             let kind = [("kind", kind.to_string())];
-            objects.get_or_create(&kind).set(count(all));
-            synced.get_or_create(&kind).set(i64::from(well));
+            sources.objects.get_or_create(&kind).set(count(all));
+            sources.synced.get_or_create(&kind).set(i64::from(well));
+            let silent = i64::try_from(silent.as_secs()).unwrap_or(i64::MAX);
+            sources.silent.get_or_create(&kind).set(silent);
         }
         if let Some(lease) = &self.lease {
             let held = i64::from(self.fence.is_open());
             leads.get_or_create(&[("name", lease.clone())]).set(held);
         }
-        let dropped = i64::try_from(self.recorder.dropped()).unwrap_or(i64::MAX);
-        self.metrics.events_dropped.set(dropped);
+        let dropped = self.recorder.dropped();
+        self.metrics.events_dropped.inner().store(dropped, Ordering::Relaxed);
         self.metrics.text()
     }
 }

@@ -1,40 +1,51 @@
 //! The lease of a manager: its task, and the controllers that work while it is held.
 
+use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Env;
 use crate::controller::Follower;
 use crate::error::Result;
-use crate::lease::{self, Fence, Lease};
+use crate::lease::{self, Fence, Hand, Lease};
 
-/// The running lease of a manager, or none.
+/// The lease of a manager, or none.
 #[derive(Debug)]
 pub(super) struct Leadership {
     pub(super) fence: Fence,
+    /// Until [`Self::contend`].
+    candidate: Option<(Lease, Hand)>,
     task: Option<(JoinHandle<()>, DropGuard)>,
     follow: Option<DropGuard>,
 }
 
 impl Leadership {
-    /// Begins to contend for the lease. Without one the fence is open for ever.
-    pub(super) fn start(client: &kube::Client, env: &Env, lease: Option<Lease>) -> Result<Self> {
+    /// The lease as it is to be held; nobody contends for it yet. Without one the fence is open for
+    /// ever.
+    pub(super) fn new(env: &Env, lease: Option<Lease>) -> Result<Self> {
         let Some(lease) = lease else {
-            return Ok(Self { fence: Fence::open(env.clone()), task: None, follow: None });
+            let fence = Fence::open(env.clone());
+            return Ok(Self { fence, candidate: None, task: None, follow: None });
         };
         lease.check()?;
         let (fence, hand) = Fence::closed(env.clone(), lease.patience());
-        let stop = CancellationToken::new();
-        let task = lease::run(client.clone(), env.clone(), lease, hand, stop.clone());
-        let task = Some((tokio::spawn(task), stop.drop_guard()));
-        Ok(Self { fence, task, follow: None })
+        Ok(Self { fence, candidate: Some((lease, hand)), task: None, follow: None })
     }
 
-    /// Lets controllers work while the lease is held and rest while it is not.
-    pub(super) fn follow(&mut self, followers: Vec<Follower>) {
-        if self.task.is_none() {
-            return;
-        }
+    /// Contends for the lease; others go first until `warm` ends. Lets controllers work while it is
+    /// held and rest while it is not.
+    pub(super) fn contend(
+        &mut self,
+        client: &kube::Client,
+        env: &Env,
+        followers: Vec<Follower>,
+        warm: BoxFuture<'static, ()>,
+    ) {
+        let Some((lease, hand)) = self.candidate.take() else { return };
+        let stop = CancellationToken::new();
+        let task = lease::run(client.clone(), env.clone(), lease, hand, warm, stop.clone());
+        self.task = Some((tokio::spawn(task), stop.drop_guard()));
+
         let (fence, stop) = (self.fence.clone(), CancellationToken::new());
         self.follow = Some(stop.clone().drop_guard());
         drop(tokio::spawn(stop.run_until_cancelled_owned(async move {

@@ -1,6 +1,6 @@
 //! Runs controllers: starts caches, waits for them, runs workers, and stops in order.
 //!
-//! Starting: probes, definitions, webhooks, lease, event writer, sources, then workers as soon as
+//! Starting: probes, definitions, webhooks, event writer, sources, the lease, then workers as soon as
 //! their caches are in sync, and runnables. Stopping: intake, running reconciles and runnables
 //! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or
 //! forbidden holds back only the controllers that need it.
@@ -118,8 +118,10 @@ impl Manager {
     /// A manager on that client and environment.
     #[must_use]
     pub fn new(client: kube::Client, env: Env) -> Self {
+        let caches = Caches::new(client.clone(), env.clone());
         Self {
-            caches: Caches::new(client.clone(), env.clone()),
+            metrics: Metrics::new(caches.metrics()),
+            caches,
             client,
             env,
             journal: Journal::default(),
@@ -129,7 +131,6 @@ impl Manager {
             probes: Vec::new(),
             webhooks: None,
             lease: None,
-            metrics: Metrics::default(),
             address: None,
             grace: GRACE,
         }
@@ -205,7 +206,10 @@ impl Manager {
 
     /// Works only while this process holds that lease; without one (the default) it always works.
     ///
-    /// The caches are filled all the while, so that taking over is quick. When the lease is lost,
+    /// The caches are filled all the while, so that taking over is quick. A process whose caches are
+    /// not in sync yet (it has just begun, or may not read a kind) lets others go first: it takes the
+    /// lease only when nobody has held it for as long as it lasts. A source that fails later changes
+    /// nothing: the leader keeps the lease. When the lease is lost,
     /// running reconciles are given up before their next write; it may be held again later, and the
     /// process need not exit. [`Running::stop`] gives it back.
     #[must_use]

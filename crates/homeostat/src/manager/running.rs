@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::join_all;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -97,7 +99,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     };
 
     let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
-    let mut leadership = Leadership::start(&client, &env, lease)?;
+    let mut leadership = Leadership::new(&env, lease)?;
     let (recorder, writer) = Recorder::new(client.clone(), env.clone());
     let close_events = CancellationToken::new();
     let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
@@ -120,8 +122,11 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     };
     let controllers: Vec<Launched> =
         controllers.into_iter().map(|controller| controller.launch(&world)).collect();
-    leadership.follow(controllers.iter().map(Launched::follower).collect());
-    let queue = |one: &Launched| (one.name.to_string(), one.queue.clone());
+    let followers = controllers.iter().map(Launched::follower).collect();
+    let warm = join_all(controllers.iter().map(|one| one.starting.clone().there()));
+    let warm = warm.map(drop).boxed();
+    leadership.contend(&world.client, &env, followers, warm);
+    let queue = |one: &Launched| (one.name.to_string(), one.queue.clone(), one.memories.clone());
     let observer = Observer {
         env: env.clone(),
         caches: caches.clone(),
@@ -155,7 +160,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     };
     for Launched { name, starting, .. } in &mut running.controllers {
         // Let go of: an informer that nobody else holds any more is not needed.
-        for informer in std::mem::take(starting) {
+        for informer in std::mem::take(starting).all() {
             if let SourceState::Pending(why) = informer.wait_for_state(is_decided).await {
                 tracing::warn!(controller = %name, why, "waiting for a source");
             }

@@ -5,6 +5,7 @@
 
 mod controller;
 mod queue;
+mod source;
 mod webhook;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use controller::ControllerMetrics;
 pub(crate) use queue::QueueMetrics;
+pub(crate) use source::{SourceCounts, SourceMetrics};
 pub(crate) use webhook::WebhookMetrics;
 
 /// The upper bounds of the histogram of reconcile times, in seconds.
@@ -69,13 +71,23 @@ pub struct Metrics {
     pub(crate) webhook: WebhookMetrics,
     pub(crate) waiting: Gauges,
     pub(crate) leads: Gauges,
-    pub(crate) objects: Gauges,
-    pub(crate) synced: Gauges,
-    pub(crate) events_dropped: Gauge,
+    pub(crate) sources: SourceMetrics,
+    pub(crate) events_dropped: Counter,
+    map_failures: Counters<1>,
+    stale: Counters<1>,
+    pub(crate) unseen_writes: Gauges,
+    pub(crate) known_children: Gauges,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
+        Self::new(SourceMetrics::default())
+    }
+}
+
+impl Metrics {
+    /// The metrics of a manager whose sources are counted in `sources`.
+    pub(crate) fn new(sources: SourceMetrics) -> Self {
         let times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
         let request_times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
         let metrics = Self {
@@ -95,16 +107,27 @@ impl Default for Metrics {
             webhook: WebhookMetrics::default(),
             waiting: Family::default(),
             leads: Family::default(),
-            objects: Family::default(),
-            synced: Family::default(),
-            events_dropped: Gauge::default(),
+            sources,
+            events_dropped: Counter::default(),
+            map_failures: Family::default(),
+            stale: Family::default(),
+            unseen_writes: Family::default(),
+            known_children: Family::default(),
         };
         metrics.register_all();
         metrics
     }
-}
 
-impl Metrics {
+    /// How often a map of that controller had no answer.
+    pub(crate) fn map_failures(&self, controller: &str) -> Counter {
+        self.map_failures.get_or_create_owned(&of(controller))
+    }
+
+    /// How often a reconcile of that controller waited for a cache in vain.
+    pub(crate) fn stale(&self, controller: &str) -> Counter {
+        self.stale.get_or_create_owned(&of(controller))
+    }
+
     fn register_all(&self) {
         // Counters get `_total` from the encoder.
         let all = &mut *self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,11 +179,26 @@ impl Metrics {
             "1 while this process holds the lease",
             self.leads.clone(),
         );
-        all.register("homeostat_cache_objects", "Objects in the cache", self.objects.clone());
+        self.sources.register(all);
         all.register(
-            "homeostat_source_synced",
-            "1 while the cache follows the API",
-            self.synced.clone(),
+            "homeostat_map_failures",
+            "How often a map had no answer and was asked again",
+            self.map_failures.clone(),
+        );
+        all.register(
+            "homeostat_stale_reads",
+            "How often a reconcile waited for a cache in vain",
+            self.stale.clone(),
+        );
+        all.register(
+            "homeostat_unseen_writes",
+            "Writes that the caches may not show yet",
+            self.unseen_writes.clone(),
+        );
+        all.register(
+            "homeostat_known_children",
+            "Children that are remembered as they were applied",
+            self.known_children.clone(),
         );
         all.register(
             "homeostat_events_dropped",

@@ -84,7 +84,7 @@ impl Reader {
                 let revision = object.header.resource_version.clone();
                 Input::Applied { object, revision }
             }),
-            "DELETED" => self.0.entry(&event.object).map(|object| {
+            "DELETED" => self.0.last_entry(&event.object).map(|object| {
                 let revision = object.header.resource_version.clone();
                 Input::Deleted { object, revision }
             }),

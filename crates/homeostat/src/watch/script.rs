@@ -23,6 +23,7 @@ pub(crate) enum End {
     CloseAfter(Duration),
     Open,
     Break,
+    Panic,
 }
 
 #[derive(Debug)]
@@ -116,6 +117,7 @@ fn respond(answer: Answer, env: Env) -> http::Response<UnsyncBoxBody<Bytes, std:
         End::Close => stream::empty().boxed(),
         End::CloseAfter(life) => stream::once(after(life)).flat_map(|()| stream::empty()).boxed(),
         End::Open => stream::pending().boxed(),
+        End::Panic => stream::poll_fn(|_| panic!("the line is cursed")).boxed(),
         End::Break => {
             stream::iter([Err(std::io::Error::other("connection reset by the script"))]).boxed()
         }

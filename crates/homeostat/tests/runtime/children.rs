@@ -1,10 +1,13 @@
 //! What a reconcile does to its children, and that it reads what it wrote.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use homeostat::controller::Related;
+use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{DeleteParams, ListParams};
-use homeostat::{Change, Context, Controller, Outcome, Result};
+use homeostat::{Change, Context, Controller, Kind, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -158,5 +161,43 @@ fn what_a_reconcile_deleted_it_does_not_read() {
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records), ["done"]);
         assert!(cluster.api::<Secret>().get("z").await.is_ok());
+    });
+}
+
+#[test]
+fn what_is_remembered_of_a_key_does_not_grow_with_its_reconciles() {
+    on_cluster(async |cluster| {
+        let rounds = if cluster.is_virtual { 1000 } else { 100 };
+        let count = Arc::new(AtomicUsize::new(0));
+        let runs = count.clone();
+        // Another child each time, made and never read, applied and never deleted by us.
+        let reconcile = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let run = runs.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let mut made = secret("", "1");
+                (made.metadata.name, made.metadata.generate_name) = (None, Some("made-".into()));
+                ctx.create(made).await?;
+                let applied = ctx.apply(secret(&format!("applied-{run}"), "1")).await?;
+                if run.is_multiple_of(2) {
+                    ctx.delete(&*applied.object).await?;
+                }
+                Ok(if run < rounds { Outcome::Requeue } else { Outcome::Done })
+            }
+        };
+        cluster.create(&config("a", "1")).await;
+        let filter = Predicate::new(|_| false);
+        let related = Related::owned(Kind::of::<Secret>()).when(filter);
+        let running =
+            cluster.start(Controller::new(reconcile).relates(related).hot_loop(None)).await;
+        let rest = |all: &[Arc<Record>]| all.last().is_some_and(|last| last.next.is_none());
+        cluster.until_recorded(&running.journal(), rest).await;
+        assert!(count.load(Ordering::SeqCst) >= rounds);
+        let text = running.metrics();
+        for name in ["homeostat_unseen_writes", "homeostat_known_children"] {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            let remembered: usize = line.rsplit(' ').next().unwrap().parse().unwrap();
+            assert!(remembered < 40, "{line}");
+        }
+        running.stop().await.unwrap();
     });
 }

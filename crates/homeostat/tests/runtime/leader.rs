@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
 use crate::children::mirror;
-use crate::cluster::{Cluster, config, endings, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
 
 fn lease(cluster: &Cluster) -> Lease {
@@ -205,5 +205,100 @@ fn a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it() {
         let took = cluster.env.instant() - before;
         assert!(took < Duration::from_secs(30), "{took:?}");
         assert_eq!(holder(&cluster).await.0, "");
+    });
+}
+
+/// A client that may not read secrets.
+fn without_secrets(cluster: &Cluster) -> Client {
+    faulty(&cluster.client, |request| is(request, "GET", "/secrets").then_some(Fault::Forbid))
+}
+
+#[test]
+fn who_cannot_fill_its_caches_lets_others_lead() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let blind = process(&cluster, &without_secrets(&cluster), "blind", mirroring()).await;
+        let sighted = process(&cluster, &cluster.client, "sighted", mirroring()).await;
+        let records = cluster.runs(&sighted.journal(), 1).await;
+        assert_eq!(endings(&records)[0], "done");
+        cluster.env.sleep(Duration::from_secs(10)).await;
+        assert_eq!((blind.is_leading(), sighted.is_leading()), (false, true));
+        assert_eq!(holder(&cluster).await, ("sighted".to_owned(), 0));
+        sighted.stop().await.unwrap();
+        blind.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn who_cannot_fill_all_its_caches_leads_when_nobody_else_does() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let manager = Manager::new(without_secrets(&cluster), cluster.env.clone());
+        let other = Controller::new(idle::<ConfigMap>).named("other").namespace(&cluster.namespace);
+        let manager = manager.with(mirroring().namespace(&cluster.namespace)).with(other);
+        let began = cluster.env.now();
+        let running = manager.lease(lease(&cluster).identity("only")).start().await.unwrap();
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(&*records[0].controller, "other");
+        let waited = records[0].time.duration_since(began).as_secs_f64();
+        assert!(waited >= 3.0, "others had no time to go first: {waited}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_lease_goes_last_after_reconciles_and_events() {
+    on_cluster(async |cluster| {
+        async fn slow(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            context.env().sleep(Duration::from_secs(5)).await;
+            context.apply(secret("last", "1")).await?;
+            context.event(EventType::Normal, "Finished", "at last");
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = process(&cluster, &cluster.client, "first", Controller::new(slow)).await;
+        running.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        drop(cluster.writes.take());
+        running.stop().await.unwrap();
+        let writes = cluster.writes.take();
+        let last = |part: &str| writes.iter().rposition(|write| write.contains(part));
+        let [made, told, given_back] = ["/secrets/", "/events", "/leases/"].map(last);
+        assert!(made.is_some() && made < told && told < given_back, "{writes:#?}");
+        assert_eq!(given_back, Some(writes.len() - 1), "{writes:#?}");
+        assert_eq!(holder(&cluster).await.0, "");
+    });
+}
+
+#[test]
+fn a_worker_that_outlives_the_grace_writes_nothing_once_another_leads() {
+    on_cluster(async |cluster| {
+        async fn stubborn(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let (client, env) = (context.client().clone(), context.env().clone());
+            let namespace = context.key().namespace.clone().unwrap();
+            // On a task of its own: dropping the reconcile does not end it.
+            drop(tokio::spawn(async move {
+                env.sleep(Duration::from_secs(20)).await;
+                let api = homeostat::kube::Api::<Secret>::namespaced(client, &namespace);
+                let refused = api.create(&Default::default(), &secret("late", "1")).await;
+                assert!(matches!(refused.unwrap_err().into(), homeostat::Error::NotLeader));
+            }));
+            std::future::pending().await
+        }
+        cluster.create(&config("a", "1")).await;
+        let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+        let manager =
+            manager.lease(lease(&cluster).identity("first")).grace(Duration::from_secs(1));
+        let controller = Controller::new(stubborn).namespace(&cluster.namespace);
+        let first = manager.with(controller).start().await.unwrap();
+        first.wait_until_leading().await;
+        let second = process(&cluster, &cluster.client, "second", Controller::new(idle)).await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        let error = first.stop().await.unwrap_err();
+        assert!(error.to_string().contains("did not finish within 1s"), "{error}");
+        second.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(25)).await;
+        assert!(cluster.get::<Secret>("late").await.is_none());
+        second.stop().await.unwrap();
     });
 }

@@ -1,13 +1,14 @@
 //! Kinds of which a controller watches a part: selectors of its own for each, what is read then from
 //! the cache and what from the API.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use homeostat::controller::Related;
+use homeostat::controller::{Lookup, Related};
 use homeostat::journal::{ReadFrom, Record};
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Key, Kind, Manager, Outcome, Result};
+use homeostat::{Context, Controller, Error, Key, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
@@ -147,42 +148,68 @@ fn primaries_are_selected_by_their_fields() {
     });
 }
 
+/// Wakes `a` for every secret of the selection: at once, after a failure, or after a wait.
+fn wakers() -> [(&'static str, Related); 4] {
+    let kind = || Kind::of::<Secret>();
+    let to_a = |secret: &Secret| vec![Key::namespaced(secret.namespace().unwrap(), "a")];
+    let asked = Arc::new(AtomicUsize::new(0));
+    let at_second_try = move |secret: &Secret| match asked.fetch_add(1, Ordering::SeqCst) % 2 {
+        0 => Err(Error::transient("not now")),
+        _ => Ok(to_a(secret)),
+    };
+    let later = move |secret: Arc<Secret>, lookup: Lookup| async move {
+        lookup.env().sleep(Duration::from_millis(10)).await;
+        Ok(to_a(&secret))
+    };
+    [
+        ("owned", seen()),
+        ("watched", Related::watched(kind(), to_a).labels("seen=yes")),
+        ("retried", Related::try_watched(kind(), at_second_try).labels("seen=yes")),
+        ("watched_async", Related::watched_async(kind(), later).labels("seen=yes")),
+    ]
+}
+
 #[test]
 fn who_is_woken_by_one_cache_finds_the_reason_in_another() {
-    on_cluster(async |cluster| {
-        cluster.create(&config("a", "1")).await;
-        let read = Arc::<Mutex<Vec<Option<String>>>>::default();
-        let notes = Arc::clone(&read);
-        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
-            let notes = Arc::clone(&notes);
-            async move {
-                let found = ctx.get::<Secret>("in").await?;
-                let round = found.and_then(|secret| secret.labels().get("round").cloned());
-                notes.lock().unwrap().push(round);
-                ctx.create(labelled("in")).await?;
-                Ok(Outcome::Done)
-            }
-        };
-        let controller = Controller::new(look).relates(seen()).reads::<Secret>();
-        let second = Duration::from_secs(1);
-        let client = late(&cluster.client, &cluster.env, second, |request| {
-            let query = request.uri().query().unwrap_or_default();
-            is(request, "GET", "/secrets") && !query.contains("labelSelector")
-        });
-        let manager = Manager::new(client, cluster.env.clone());
-        let manager = manager.with(controller.namespace(&cluster.namespace));
-        let running = cluster.start_manager(manager).await;
-        cluster.until_one::<Secret>("in", "the child", |_| true).await;
-        cluster.quiet().await;
-        for round in ["1", "2", "3"] {
-            let patch = json!({ "metadata": { "labels": { "round": round } } });
-            cluster.patch::<Secret>("in", patch).await;
+    for (how, related) in wakers() {
+        on_cluster(async |cluster| {
+            cluster.create(&config("a", "1")).await;
+            let read = Arc::<Mutex<Vec<Option<String>>>>::default();
+            let notes = Arc::clone(&read);
+            let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+                let notes = Arc::clone(&notes);
+                async move {
+                    let found = ctx.get::<Secret>("in").await?;
+                    let round = found.and_then(|secret| secret.labels().get("round").cloned());
+                    notes.lock().unwrap().push(round);
+                    ctx.create(labelled("in")).await?;
+                    Ok(Outcome::Done)
+                }
+            };
+            let controller = Controller::new(look).relates(related).reads::<Secret>();
+            // Later than the second try of a map that fails.
+            let behind = Duration::from_secs(3);
+            let client = late(&cluster.client, &cluster.env, behind, |request| {
+                let query = request.uri().query().unwrap_or_default();
+                is(request, "GET", "/secrets") && !query.contains("labelSelector")
+            });
+            let manager = Manager::new(client, cluster.env.clone());
+            let manager = manager.with(controller.namespace(&cluster.namespace));
+            let running = cluster.start_manager(manager).await;
+            cluster.until_one::<Secret>("in", "the child", |_| true).await;
             cluster.quiet().await;
-            let last = read.lock().unwrap().last().unwrap().clone();
-            assert_eq!(last.as_deref(), Some(round), "{}", running.journal());
-        }
-        running.stop().await.unwrap();
-    });
+            for round in ["1", "2", "3"] {
+                let before = running.journal().records().len();
+                let patch = json!({ "metadata": { "labels": { "round": round } } });
+                cluster.patch::<Secret>("in", patch).await;
+                cluster.runs(&running.journal(), before + 1).await;
+                cluster.env.sleep(Duration::from_secs(6)).await;
+                let last = read.lock().unwrap().last().unwrap().clone();
+                assert_eq!(last.as_deref(), Some(round), "{how}: {}", running.journal());
+            }
+            running.stop().await.unwrap();
+        });
+    }
 }
 
 #[test]

@@ -48,9 +48,9 @@
 //! | a generation filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
-//! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them` |
+//! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
 //! | low priority that starves or sticks | the two of the queue's priorities above |
-//! | a panic in a handler, a map, a predicate | `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
+//! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
 //! | updates that fight the server's defaults | `defaults_of_the_server_are_no_drift`, `restless::*` |
 //! | owners by name | `a_child_that_changes_hands_wakes_both_owners`, `context::owner` |
 //! | a second predicate replaces the first | `a_second_filter_narrows_the_first` |
@@ -60,6 +60,9 @@
 //! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
 //! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
+//! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
+//! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
+//! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //!
 //! And the defects of kube-rs 5 that keep its runtime out of this one.
@@ -73,7 +76,7 @@
 //! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
 //! | one backoff for all watches | `gaps::a_watch_that_begins_to_fail_slows_no_other`, `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
 //! | of those who wait for a cache one is woken | `cache::every_waiter_wakes_when_the_cache_is_in_sync` |
-//! | a subscriber whose object is gone is never polled again | `wakeups::two_controllers_of_one_kind_share_a_cache_and_both_see_everything` |
+//! | a subscriber whose object is gone is never polled again | `wakeups::a_subscriber_whose_object_is_gone_hears_of_the_next_one` |
 //! | a panic ends the controller | `isolation::a_panic_is_a_failure_of_its_key_alone` |
 //! | a debounce without an end | `queue::a_key_that_is_never_quiet_runs_all_the_same` |
 //! | a random order | `replay::the_same_seed_gives_the_same_journal_and_another_seed_another` |

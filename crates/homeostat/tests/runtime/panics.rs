@@ -1,0 +1,143 @@
+//! Functions of the user's that panic in tasks of the runtime: what they were asked about suffers,
+//! and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use homeostat::controller::Related;
+use homeostat::kube::{CustomResource, ResourceExt};
+use homeostat::{Context, Controller, Kind, Outcome, Result};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+
+use crate::budget::budget;
+use crate::cluster::{config, endings, idle, on_cluster, secret};
+use crate::contract::{failure, scripted};
+
+#[test]
+fn a_transform_that_panics_keeps_one_object_out_and_all_others_in() {
+    on_cluster(async |cluster| {
+        for name in ["bad", "good"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let controller = Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace);
+        let manager = cluster.manager().with(controller);
+        let manager = manager.transform::<ConfigMap>(|config| {
+            assert!(config["metadata"]["name"] != "bad", "it is bad");
+        });
+        let running = cluster.start_manager(manager).await;
+        let named = |name: &str| {
+            running.journal().records().iter().filter(|r| &*r.key.name == name).count()
+        };
+        cluster.until_recorded(&running.journal(), |_| named("good") == 1).await;
+        cluster.create(&config("later", "1")).await;
+        cluster.until_recorded(&running.journal(), |_| named("later") == 1).await;
+        cluster.patch::<ConfigMap>("bad", json!({ "data": { "value": "2" } })).await;
+        cluster.patch::<ConfigMap>("good", json!({ "data": { "value": "2" } })).await;
+        cluster.until_recorded(&running.journal(), |_| named("good") == 2).await;
+        assert_eq!(named("bad"), 0);
+        assert!(running.health().is_ready(), "{}", running.health());
+        let text = running.metrics();
+        let line = "homeostat_source_skipped_objects_total{kind=\"ConfigMap\"} 2";
+        assert!(text.contains(line), "{text}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_index_that_panics_on_one_object_is_said_to_who_looks_something_up() {
+    on_cluster(async |cluster| {
+        for name in ["bad", "good"] {
+            cluster.create(&secret(name, "1")).await;
+        }
+        cluster.create(&config("a", "1")).await;
+        let look = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            // Everything is cached, whatever the index is like.
+            assert!(ctx.get::<Secret>("bad").await?.is_some());
+            let found = ctx.by_index::<Secret>("touchy", "good").await?;
+            assert_eq!(found.len(), 1);
+            Ok(Outcome::Done)
+        };
+        let related = Related::read(Kind::of::<Secret>()).index("touchy", |entry| {
+            assert!(&*entry.header.key.name != "bad" || entry.header.labels.contains_key("mended"));
+            vec![entry.header.key.name.to_string()]
+        });
+        let running = cluster.start(Controller::new(look).relates(related)).await;
+        let journal = running.journal();
+        let records = cluster.runs(&journal, 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.starts_with("terminal: ") && ending.contains("panicked on"), "{ending}");
+        assert!(running.health().is_ready(), "{}", running.health());
+
+        let patch = json!({ "metadata": { "labels": { "mended": "yes" } } });
+        let mended = cluster.patch::<Secret>("bad", patch).await;
+        let informers = running.caches().informers();
+        let secrets = informers.iter().find(|one| one.kind().kind() == "Secret").unwrap();
+        let revision = mended.resource_version().unwrap();
+        secrets.wait_for_revision(&revision, std::time::Duration::from_secs(20)).await.unwrap();
+        let before = journal.records().len();
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        let records = cluster.runs(&journal, before + 1).await;
+        assert_eq!(endings(&records)[before], "done", "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn who_is_told_of_keys_that_are_given_up_may_panic() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = told.clone();
+        let controller = scripted(|_| failure()).concurrency(1).give_up_after(1, move |_, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+            panic!("nobody is there");
+        });
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        for round in 1..=3 {
+            let records = cluster.runs(&journal, round).await;
+            assert_eq!(endings(&records)[round - 1], "terminal: out of order");
+            let value = format!("round {round}");
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
+        }
+        assert!(told.load(Ordering::SeqCst) >= 3);
+        running.stop().await.unwrap();
+    });
+}
+
+/// A view of a kind whose decoder has a bug.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "policy", version = "v1", kind = "PodDisruptionBudget", namespaced)]
+#[serde(rename_all = "camelCase")]
+struct TouchySpec {
+    #[serde(deserialize_with = "not_thirteen")]
+    min_available: i64,
+}
+
+fn not_thirteen<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    let number = i64::deserialize(from)?;
+    assert!(number != 13, "thirteen");
+    Ok(number)
+}
+
+#[test]
+fn a_decoder_that_panics_costs_no_worker_and_strands_no_key() {
+    on_cluster(async |cluster| {
+        cluster.create(&budget("a", 13)).await;
+        let running =
+            cluster.start(Controller::new(idle::<PodDisruptionBudget>).concurrency(1)).await;
+        cluster.nothing_more().await;
+        assert_eq!(running.journal().total(), 0);
+        cluster.create(&budget("b", 1)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(&*records[0].key.name, "b");
+        let patch = json!({ "spec": { "minAvailable": 1 } });
+        cluster.patch::<crate::budget::PodDisruptionBudget>("a", patch).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!(&*records[1].key.name, "a");
+        running.stop().await.unwrap();
+    });
+}
