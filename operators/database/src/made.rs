@@ -198,7 +198,8 @@ mod tests {
         let known = claim(&present);
         let pod: &mut PodSpec = present.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
         pod.containers[0].image = Some("postgres:16".to_owned());
-        let settle = |wanted| Made::read(Some(&present), &[known.clone()], &[]).settle(wanted);
+        let settle =
+            |wanted| Made::read(Some(&present), std::slice::from_ref(&known), &[]).settle(wanted);
         assert_eq!(settle(spec("15", "1Gi")), (spec("15", "1Gi"), None));
         assert_eq!(settle(spec("16", "1Gi")).0, spec("15", "1Gi"));
     }
