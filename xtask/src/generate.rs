@@ -2,15 +2,16 @@
 //!
 //! Reads the OpenAPI, discovery, protobuf and Go type files of the Kubernetes modules that the
 //! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows (for
-//! `crates/homeostat-cel/data`), what is said about columns and how Go reads and writes fields is
-//! printed by Kubernetes itself. The
-//! same input gives the same bytes, so `--check` can tell whether the committed data is up to date.
+//! `crates/homeostat-cel/data`), what is said about columns, how Go reads and writes fields and how
+//! values look inside of kube-apiserver is printed by Kubernetes itself. The same input gives the same
+//! bytes, so `--check` can tell whether the committed data is up to date.
 
 mod cel;
 mod columns;
 mod enums;
 mod go_tags;
 mod go_types;
+mod internal_types;
 mod kinds;
 mod openapi;
 mod proto;
@@ -101,6 +102,7 @@ impl Generate {
         let go_types = go_types::read(&root)?;
         outputs.push(schemas::arena(&versions, &go_types)?);
         outputs.push(go_types::table(&go_types, &versions)?);
+        outputs.push(internal_types::table(&root)?);
         outputs.extend(proto::descriptors(&modules, &versions)?);
         // Only for readers: what is refused, and how, is said by the rules of each kind.
         enums::add(&modules, &mut versions)?;
@@ -138,8 +140,10 @@ impl Generate {
 
 /// What a program of the oracle's module prints.
 pub(crate) fn printed(root: &Path, program: &str, input: Stdio) -> anyhow::Result<Vec<u8>> {
+    // With the flags of the oracle's programs, what those are made of is there already.
     let output = guarded("go")
-        .args(["run", program])
+        .args(["run", "-trimpath", "-gcflags=all=-dwarf=false", program])
+        .env("CGO_ENABLED", "0")
         .current_dir(root.join("oracle/kubernetes"))
         .stdin(input)
         .output()

@@ -97,8 +97,14 @@ impl FieldError {
     #[must_use]
     pub fn message(&self) -> String {
         let mut text = self.reason.words().to_owned();
-        if let Some(value) = &self.value {
-            let _ = write!(text, ": {value}");
+        match &self.value {
+            None => {}
+            Some(value @ (Value::Array(_) | Value::Object(_))) => {
+                let _ = write!(text, ": {}", crate::go::json(value));
+            }
+            Some(scalar) => {
+                let _ = write!(text, ": {scalar}");
+            }
         }
         if !self.detail.is_empty() {
             let _ = write!(text, ": {}", self.detail);

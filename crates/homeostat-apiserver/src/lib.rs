@@ -16,6 +16,7 @@ pub mod default;
 mod directory;
 pub mod discovery;
 pub mod field;
+mod go;
 pub mod http;
 pub mod kinds;
 mod metrics;

@@ -1,6 +1,7 @@
 // Prints how Go reads and writes the fields of the stable types as JSON, for `cargo xtask generate`:
 // by published type and field, the types from the field down to what its lists and maps hold, what
-// becomes of it when it is empty, and the embedded structs that it comes from.
+// becomes of it when it is empty, the embedded structs that it comes from, and its place among the
+// others.
 package main
 
 import (
@@ -24,6 +25,8 @@ type field struct {
 	Empty string `json:"empty,omitempty"`
 	// The embedded structs around it, from the outside.
 	Within string `json:"within,omitempty"`
+	// How many fields are written before it.
+	Place int `json:"place"`
 }
 
 var stable = regexp.MustCompile(`^v[0-9]+$`)
@@ -87,7 +90,7 @@ func (all table) fields(t reflect.Type, within []string, own map[string]field) {
 				break
 			}
 		}
-		own[name] = field{types, whenEmpty(member.Type, options), strings.Join(within, ".")}
+		own[name] = field{types, whenEmpty(member.Type, options), strings.Join(within, "."), len(own)}
 	}
 }
 

@@ -1,9 +1,10 @@
 //! How Go reads and writes the fields of the published types, printed by `oracle/kubernetes/go-types`
 //! from the types themselves.
 //!
-//! `go-types.txt.gz` has what is said of a value that does not fit: below every published type, a
-//! line per field with the embedded structs around it and its types, from the field down to what its
-//! lists and maps hold. What becomes of empty fields is laid into the schemas.
+//! `go-types.txt.gz` has what is said of a value that does not fit, and the order in which fields are
+//! written: below every published type, a line per field with the embedded structs around it and its
+//! types, from the field down to what its lists and maps hold. What becomes of empty fields is laid
+//! into the schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -25,6 +26,8 @@ pub(super) struct Field {
     pub(super) empty: Option<String>,
     #[serde(default)]
     within: String,
+    /// How many fields are written before it.
+    place: usize,
 }
 
 /// By published type and name.
@@ -43,7 +46,9 @@ pub(super) fn table(fields: &Fields, versions: &[Version]) -> anyhow::Result<Out
     let mut text = String::new();
     for (name, fields) in types.into_iter().filter_map(|name| fields.get_key_value(name)) {
         writeln!(text, "{name}")?;
-        for (name, Field { types, within, .. }) in fields {
+        let mut in_order: Vec<_> = fields.iter().collect();
+        in_order.sort_by_key(|(_, field)| field.place);
+        for (name, Field { types, within, .. }) in in_order {
             writeln!(text, "\t{name}\t{within}\t{}", types.join("\t"))?;
         }
     }

@@ -5,7 +5,6 @@
 
 mod arena;
 pub(crate) mod conversion;
-mod go_form;
 mod naming;
 mod presented;
 mod prune;
@@ -33,6 +32,14 @@ pub use prune::prune;
 pub use status::conditions;
 pub(crate) use status::{is_established, new_status, note_storage, was_looked_at};
 pub use versions::Versions;
+
+/// The published names of what definitions are made of.
+const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+const ITEMS: &str =
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray";
+const RULE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule";
+const VERSIONS: &str =
+    "[]io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion";
 
 /// The verbs of a custom resource in the order discovery lists them.
 const VERBS: &[&str] =

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::{go_form, list, text};
+use super::{RULE, list, text};
 use crate::field::{FieldError, Reason};
+use crate::go::internal;
 use homeostat_cel::{Decl, Source, Type, check as check_types, most_cost};
 
 /// What one rule may cost at most, as estimated.
@@ -88,11 +89,9 @@ impl Walk<'_> {
             let cost = most_cost(&source.root, &checked, decl);
             Ok::<_, String>((checked, cost))
         };
-        let invalid = |field: &str, detail: &str| FieldError {
-            path: format!("{path}.{field}"),
-            reason: Reason::Invalid,
-            value: None,
-            detail: format!("{}: {detail}", go_form::rule(rule)),
+        let invalid = |field: &str, detail: &str| {
+            let shown = internal::form(RULE, rule);
+            FieldError::new(format!("{path}.{field}"), Reason::Invalid, shown, detail)
         };
         let mut uses_old = false;
         match compiled(text(rule, "/rule")) {

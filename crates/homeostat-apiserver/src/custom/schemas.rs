@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::go_form::FIELDS;
-use super::{arena, flag, go_form, rules, structural, text, wellformed};
+use super::{SCHEMA, arena, flag, rules, structural, text, wellformed};
 use crate::field::{FieldError, Reason};
+use crate::go::internal;
 use crate::validate;
 
 /// What a root may say where the status is a resource of its own: the schema of `status` is judged
@@ -81,7 +81,8 @@ fn root(document: &Value, path: &str) -> Option<FieldError> {
         "Type" => text(document, "/type") != "object",
         other => !AT_THE_ROOT.contains(&other),
     };
-    let field = FIELDS.iter().find(|field| is_wrong(field.shown) && field.is_set(document))?;
+    let mut fields = internal::fields(SCHEMA).iter();
+    let field = fields.find(|field| is_wrong(field.shown) && field.is_set(document))?;
     if field.shown == "Type" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the \
                       status subresource is enabled";
@@ -89,12 +90,10 @@ fn root(document: &Value, path: &str) -> Option<FieldError> {
         return Some(FieldError::new(format!("{path}.type"), Reason::Invalid, ty, detail));
     }
     let detail = format!(
-        "{}: only [{}] fields are allowed at the root of the schema if the status subresource is \
-         enabled",
-        go_form::schema(document),
+        "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
         AT_THE_ROOT.join(" ")
     );
-    Some(FieldError { path: path.to_owned(), reason: Reason::Invalid, value: None, detail })
+    Some(FieldError::new(path, Reason::Invalid, internal::form(SCHEMA, document), detail))
 }
 
 /// Whether defaults are values that their schemas allow and keep.
@@ -107,9 +106,12 @@ fn default_values(document: &Value, path: &str, is_root: bool, errors: &mut Vec<
         let (schemas, root) = arena::build_value(&described);
         let mut value = default.clone();
         if !super::prune(schemas.at(root), &mut value).is_empty() {
-            let detail = format!("{}: must not have unknown fields", go_form::sorted(default));
-            let path = format!("{path}.default");
-            errors.push(FieldError { path, reason: Reason::Invalid, value: None, detail });
+            errors.push(FieldError::new(
+                format!("{path}.default"),
+                Reason::Invalid,
+                internal::in_order(default),
+                "must not have unknown fields",
+            ));
         }
         for error in validate::schema(schemas.at(root), default, None) {
             let below = match error.path.as_str() {

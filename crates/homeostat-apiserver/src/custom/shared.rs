@@ -27,6 +27,15 @@ impl<'a> Stanzas<'a> {
         PARTS.iter().zip(self.is_shared).any(|(part, is_shared)| *part == name && is_shared)
     }
 
+    /// The versions with what is their own alone.
+    pub(super) fn apart(&self) -> Value {
+        let mut apart: Vec<Value> = self.all.iter().copied().cloned().collect();
+        for version in apart.iter_mut().filter_map(Value::as_object_mut) {
+            version.retain(|name, _| !self.share(name));
+        }
+        apart.into()
+    }
+
     /// What all versions say.
     pub(super) fn shared(&self, name: &str) -> Option<&'a Value> {
         self.all.first().and_then(|version| part(version, name)).filter(|_| self.share(name))

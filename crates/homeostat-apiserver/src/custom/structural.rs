@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::go_form::FIELDS;
-use super::{flag, list, text};
+use super::{SCHEMA, flag, list, text};
 use crate::field::FieldError;
+use crate::go::internal;
 use crate::validate::Report;
 
 /// Why a schema cannot be read as a structural one at all.
@@ -161,7 +161,7 @@ impl Walk {
             matches!(name, "allOf" | "anyOf" | "oneOf" | "enum")
                 && list(metadata, &format!("/{name}")).next().is_none()
         };
-        let says_more = FIELDS.iter().any(|field| match field.name {
+        let says_more = internal::fields(SCHEMA).iter().any(|field| match field.from {
             "type" | "default" => false,
             "properties" => !names_only,
             name => field.is_set(metadata) && !is_empty_list(name),
@@ -288,7 +288,9 @@ fn is_int_or_string(document: &Value) -> bool {
     let either: Vec<&Value> = list(document, "/anyOf").collect();
     let is_only = |found: &Value, ty: &str| {
         text(found, "/type") == ty
-            && !FIELDS.iter().any(|field| field.name != "type" && field.is_set(found))
+            && !internal::fields(SCHEMA)
+                .iter()
+                .any(|field| field.from != "type" && field.is_set(found))
     };
     matches!(either[..], [first, second] if is_only(first, "integer") && is_only(second, "string"))
 }

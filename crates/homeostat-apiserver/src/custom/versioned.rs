@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use super::shared::Stanzas;
-use super::{flag, go_form, is_established, list, presented, schemas, structural, text};
+use super::{VERSIONS, flag, is_established, list, presented, schemas, structural, text};
 use crate::field::{FieldError, Reason};
+use crate::go::internal;
 use crate::validate::dns_label_1035;
 
 const MOST_FIELDS: usize = 8;
@@ -55,14 +56,9 @@ impl<'a> Versions<'a> {
             self.parts(part, has_status(subresources), name, &path, &schema_path, errors);
         }
         let shown = |detail: &str| {
-            let versions = self.definition.pointer("/spec/versions");
-            let form = match versions {
-                None => "null".to_owned(),
-                Some(_) => go_form::versions(all, |name| self.stanzas.share(name)),
-            };
-            let path = "spec.versions".to_owned();
-            let detail = format!("{form}: {detail}");
-            FieldError { path, reason: Reason::Invalid, value: None, detail }
+            let versions = self.definition.pointer("/spec/versions").map(|_| self.stanzas.apart());
+            let shown = internal::form(VERSIONS, &versions.unwrap_or(Value::Null));
+            invalid("spec.versions".to_owned(), shown, detail)
         };
         let first = names.first().copied();
         names.sort_unstable();

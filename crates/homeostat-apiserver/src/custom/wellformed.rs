@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::structural::{below, fields};
-use super::{flag, go_form, list, rules, text};
-use crate::field::{FieldError, Reason};
+use super::{ITEMS, flag, list, rules, text};
+use crate::field::FieldError;
+use crate::go::internal;
 use crate::validate::Report;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -233,11 +234,8 @@ impl Walk {
             return;
         };
         if !items.is_object() {
-            let shown = go_form::items(items);
-            let words = "must only have a single schema if x-kubernetes-list-type is map";
-            let detail = format!("{shown}: {words}");
-            let reason = Reason::Invalid;
-            self.report.errors.push(FieldError { path: place, reason, value: None, detail });
+            let detail = "must only have a single schema if x-kubernetes-list-type is map";
+            self.report.invalid(place, internal::form(ITEMS, items), detail);
             return;
         }
         let ty = text(items, "/type");

@@ -4,11 +4,11 @@
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
 mod bytes;
-mod go_types;
 pub(crate) mod moment;
 mod order;
 mod tree;
 mod typed;
+mod yaml_error;
 
 use serde::de::DeserializeSeed as _;
 use serde_json::Value;
@@ -66,12 +66,9 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| {
-            let ended = error.is_eof();
-            DecodeError::Syntax(if ended {
-                "unexpected end of JSON input".to_owned()
-            } else {
-                error.to_string()
-            })
+            // What nests too deep is JSON nevertheless.
+            let words = crate::go::syntax::complaint(bytes);
+            DecodeError::Syntax(words.unwrap_or_else(|| error.to_string()))
         })?;
     Ok(Decoded { value, duplicates: reading.duplicates })
 }
@@ -89,7 +86,10 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
         tree::Tree(&mut reading).deserialize(reader)
     })
-    .map_err(|error| DecodeError::Syntax(format!("error converting YAML to JSON: {error}")))?;
+    .map_err(|error| {
+        let words = yaml_error::words(&error);
+        DecodeError::Syntax(format!("error converting YAML to JSON: {words}"))
+    })?;
     Ok(Decoded { value, duplicates: reading.duplicates })
 }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{MOST_COMPLAINTS, Quantity, bytes, go_types};
+use super::{MOST_COMPLAINTS, Quantity, bytes};
+use crate::go::types as go_types;
 use crate::schema::{Node, QUANTITY, Schema, Type, WhenEmpty};
 
 /// Lists and maps that mean something else when they are empty than when they are not there.

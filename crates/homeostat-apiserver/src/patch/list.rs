@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::PatchError;
 use super::order::order_merged;
-use super::strategic::{DIRECTIVE, cleaned, merge_map, unknown_directive};
+use super::strategic::{DIRECTIVE, cleaned, merge_map, unfit, unknown_directive};
+use crate::go;
 use crate::schema::Schema;
 
 /// What the schema says of a list.
@@ -34,11 +35,12 @@ impl<'a> ListRule<'a> {
     pub(super) fn identity<'v>(&self, item: &'v Value) -> Result<&'v Value, PatchError> {
         let Some(key) = self.key else { return Ok(item) };
         let Value::Object(map) = item else {
-            return Err(PatchError::Unmergeable(format!("expected a map, but received {item}")));
+            return Err(unfit("map[string]interface {}", item));
         };
         map.get(key).ok_or_else(|| {
             PatchError::Unmergeable(format!(
-                "map: {item} does not contain declared merge key: {key}"
+                "map: {} does not contain declared merge key: {key}",
+                go::printed(item)
             ))
         })
     }
@@ -95,7 +97,7 @@ fn merge_maps(
                     let why = "merging lists cannot yet be specified in the patch";
                     return Err(PatchError::Unmergeable(why.to_owned()));
                 }
-                _ => return Err(unknown_directive(directive)),
+                _ => return Err(unknown_directive(directive, &item)),
             },
         }
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use super::list::{ListRule, merge_list};
 use super::order::{check_order, order_merged};
+use crate::go;
 use crate::schema::Schema;
 
 pub(super) const DIRECTIVE: &str = "$patch";
@@ -46,12 +47,14 @@ pub(super) fn merge_map(
     mut live: Object,
     mut patch: Object,
 ) -> Result<Object, PatchError> {
-    if let Some(directive) = patch.remove(DIRECTIVE) {
-        return match directive.as_str() {
-            Some("replace") => Ok(without_directives(patch)),
-            Some("delete") => Ok(Object::new()),
-            _ => Err(unknown_directive(&directive)),
-        };
+    match patch.get(DIRECTIVE).map(|directive| (directive.as_str(), directive.clone())) {
+        None => {}
+        Some((Some("replace"), _)) => {
+            patch.remove(DIRECTIVE);
+            return Ok(without_directives(patch));
+        }
+        Some((Some("delete"), _)) => return Ok(Object::new()),
+        Some((_, directive)) => return Err(unknown_directive(&directive, &Value::Object(patch))),
     }
     retain_keys(&mut live, &mut patch)?;
     set_orders(schema, &mut live, &mut patch)?;
@@ -168,12 +171,19 @@ fn field_of<'a>(directive: &'a str, prefix: &str) -> Result<&'a str, PatchError>
 fn list(value: Value) -> Result<Vec<Value>, PatchError> {
     match value {
         Value::Array(list) => Ok(list),
-        other => Err(PatchError::Unmergeable(format!("expected a list, but received {other}"))),
+        other => Err(unfit("[]interface {}", &other)),
     }
 }
 
-pub(super) fn unknown_directive(directive: &Value) -> PatchError {
-    PatchError::Unmergeable(format!("unknown patch type: {directive}"))
+/// The refusal of a value of another type than is wanted.
+pub(super) fn unfit(wanted: &str, found: &Value) -> PatchError {
+    let found = go::type_of(found);
+    PatchError::Unmergeable(format!("expected a {wanted}, but received a {found}"))
+}
+
+pub(super) fn unknown_directive(directive: &Value, patch: &Value) -> PatchError {
+    let (directive, patch) = (go::printed(directive), go::printed(patch));
+    PatchError::Unmergeable(format!("unknown patch type: {directive} in map: {patch}"))
 }
 
 /// A value of the patch as it enters the object: without `null` fields and without directives.

@@ -22,6 +22,7 @@ pub(crate) mod metadata;
 pub(crate) mod names;
 pub mod options;
 mod patch;
+mod patched;
 pub(crate) mod posted;
 mod read;
 pub(crate) mod reviews;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Registry, Target, Written, metadata, rules};
+use super::{Body, Registry, Target, Written, metadata, patched, rules};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -49,19 +49,8 @@ impl Registry {
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
                 self.writer_at(&options.inquiry).update(target, update, options, |live| {
-                    let value = rules::patched(&target.kind, live, &patch)?;
-                    let text = value.to_string();
-                    let mut value = value;
-                    if matches!(patch, Patch::Strategic(_)) {
-                        // It is merged into the type of the live object, whatever it calls itself.
-                        value["kind"] = target.kind.kind.clone().into();
-                        value["apiVersion"] = target.kind.api_version().into();
-                    }
-                    rules::check_type(&target.kind, &value)
-                        .map_err(|status| rules::misfit(&text, &status))?;
-                    let body = Body { value, duplicates: Vec::new() };
-                    rules::shape(&target.kind, body, options.validation, &mut warnings)
-                        .map_err(|status| rules::misfit(&text, &status))
+                    let validation = options.validation;
+                    patched::object(&target.kind, live, &patch, validation, &mut warnings)
                 })
             }
         };

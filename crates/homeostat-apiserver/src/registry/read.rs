@@ -8,8 +8,12 @@ use serde_json::{Value, json};
 
 use super::options::{Freshness, ListOptions};
 use super::{Registry, Target, convert, fields};
+use crate::decode;
 use crate::status::Status;
 use crate::store::{Key, Range, StoreError, Stored, Watcher};
+
+/// The version of the form in which tokens are written.
+const VERSION: &str = "meta.k8s.io/v1";
 
 /// A list, or a page of one.
 #[derive(Debug)]
@@ -123,18 +127,41 @@ impl Registry {
 fn write_token(revision: Option<u64>, last: &Key) -> String {
     let revision = revision.map_or_else(|| json!(-1), |revision| json!(revision));
     let start = format!("{}/{}\u{0}", last.namespace, last.name);
-    URL_SAFE_NO_PAD
-        .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
+    URL_SAFE_NO_PAD.encode(json!({"v": VERSION, "rv": revision, "start": start}).to_string())
 }
 
 /// The revision (`None`: the current one) and the last key of the page before.
 fn read_token(token: &str) -> Result<(Option<u64>, Key), Status> {
-    let unreadable = || Status::bad_request("continue key is not valid");
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| unreadable())?;
-    let token: Value = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
-    let start = token.get("start").and_then(Value::as_str).ok_or_else(unreadable)?;
-    let start = start.strip_suffix('\u{0}').unwrap_or(start);
-    let (namespace, name) = start.split_once('/').ok_or_else(unreadable)?;
-    let revision = token.get("rv").and_then(Value::as_i64).ok_or_else(unreadable)?;
+    let refused = |why: String| {
+        Status::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+    };
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| {
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let stranger = token.bytes().position(|byte| !is_known(byte));
+        let at = stranger.unwrap_or(token.len().saturating_sub(1));
+        refused(format!(": illegal base64 data at input byte {at}"))
+    })?;
+    let token = decode::json(&bytes).map_err(|why| refused(format!(": {why}")))?.value;
+    let text = |field: &str| token.get(field).and_then(Value::as_str).unwrap_or_default();
+    if text("v") != VERSION {
+        let version = text("v");
+        return Err(refused(format!(": server does not recognize this encoded version {version}")));
+    }
+    let revision = token.get("rv").and_then(Value::as_i64).unwrap_or_default();
+    if revision == 0 {
+        let why = format!(": incorrect encoded start resourceVersion (version {VERSION})");
+        return Err(refused(why));
+    }
+    if text("start").is_empty() {
+        return Err(refused(format!(": encoded start key empty (version {VERSION})")));
+    }
+    let start = text("start").strip_suffix('\u{0}').unwrap_or(text("start"));
+    let key = start.split_once('/').filter(|(_, name)| is_plain(name));
+    let (namespace, name) = key.ok_or_else(|| refused(format!(": {}", text("start"))))?;
     Ok((u64::try_from(revision).ok().filter(|revision| *revision > 0), Key::new(namespace, name)))
+}
+
+/// Whether a name leads nowhere else.
+fn is_plain(name: &str) -> bool {
+    !name.contains('/') && !matches!(name, "." | "..")
 }

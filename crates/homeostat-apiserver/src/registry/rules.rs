@@ -122,16 +122,6 @@ pub(crate) fn undecodable(kind: &Kind, mut status: Status) -> Status {
     status
 }
 
-/// A patch whose result cannot be read: 422, about the patch as a whole.
-pub(crate) fn misfit(patched: &str, status: &Status) -> Status {
-    let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
-        || status.message.as_str(),
-        |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
-    );
-    let error = FieldError::new("patch", Reason::Invalid, patched.into(), why);
-    Status::invalid_kind("", "", "", &[error])
-}
-
 /// The configuration of an apply, as it was written.
 pub(crate) fn applicable(
     kind: &Kind,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, Written, metadata, rules};
+use super::{Body, Patch, Registry, Target, Written, metadata, patched, rules};
 use crate::status::Status;
 
 /// A write through a subresource that shows the whole object.
@@ -104,12 +104,7 @@ fn read_part(
             Ok(new)
         }
         PartWrite::Patch(patch) => {
-            let value = rules::patched(kind, live, patch)?;
-            let text = value.to_string();
-            rules::check_type(kind, &value).map_err(|status| rules::misfit(&text, &status))?;
-            let body = Body { value, duplicates: Vec::new() };
-            rules::shape(kind, body, options.validation, &mut Vec::new())
-                .map_err(|status| rules::misfit(&text, &status))
+            patched::object(kind, live, patch, options.validation, &mut Vec::new())
         }
     }
 }

@@ -10,7 +10,11 @@ use super::devices::{attribute_name, driver, effect, few, label, too_long, uniqu
 use super::node_selector::node_selector;
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
+use crate::go::internal::form;
 use crate::validate::name;
+
+const ATTRIBUTE: &str = "io.k8s.api.resource.v1.DeviceAttribute";
+const TERMS: &str = "[]io.k8s.api.core.v1.NodeSelectorTerm";
 
 const MOST_DEVICES: usize = 128;
 /// The same of devices that have more than plain attributes.
@@ -111,7 +115,7 @@ fn where_it_is(spec: &Value, report: &mut Report) {
         let terms = list(selector, "/nodeSelectorTerms");
         if terms.len() != 1 {
             let path = "spec.nodeSelector.nodeSelectorTerms";
-            let shown = at(selector, "/nodeSelectorTerms").clone();
+            let shown = form(TERMS, at(selector, "/nodeSelectorTerms"));
             report.invalid(path, shown, "must have exactly one node selector term");
         }
     }
@@ -245,7 +249,7 @@ fn attribute(attribute: &Value, path: &str, report: &mut Report) {
         }
     }
     if given != 1 {
-        let shown = if given == 0 { "".into() } else { attribute.clone() };
+        let shown = if given == 0 { "".into() } else { form(ATTRIBUTE, attribute) };
         report.invalid(path, shown, "exactly one value must be specified");
     }
 }

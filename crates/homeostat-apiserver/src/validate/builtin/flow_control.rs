@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use crate::bootstrap::fixed_priority;
+use crate::go::internal;
 use crate::validate::name;
 
 const VERBS: &[&str] =
@@ -52,7 +53,7 @@ pub(super) fn flow_schema(value: &Value, _: Option<&Value>, report: &mut Report)
     }
     if fixed_priority("FlowSchema", own_name).is_some_and(|spec| spec != *at(value, "/spec")) {
         let detail = format!("spec of '{own_name}' must equal the fixed value");
-        report.invalid("spec", at(value, "/spec").clone(), detail);
+        report.invalid("spec", internal::part(value, "/spec"), detail);
     }
 }
 
@@ -240,7 +241,7 @@ pub(super) fn priority_level(value: &Value, _: Option<&Value>, report: &mut Repo
     };
     if spec != fixed {
         let detail = format!("spec of '{own_name}'{except} must equal the fixed value");
-        report.invalid("spec", at(value, "/spec").clone(), detail);
+        report.invalid("spec", internal::part(value, "/spec"), detail);
     }
 }
 

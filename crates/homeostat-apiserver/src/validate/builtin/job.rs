@@ -1,10 +1,11 @@
-//! Jobs and CronJobs: how many Pods succeed, how many may fail, and what may change later.
+//! Jobs and CronJobs: how many Pods succeed, and how many may fail.
 
 use serde_json::Value;
 
 use super::report::{Report, at, text};
-use super::{job_policy, job_selector, pod, status, workload};
+use super::{job_change, job_policy, job_selector, pod, status, workload};
 use crate::field::{FieldError, Reason};
+use crate::go::internal::form;
 use crate::validate::name;
 
 /// The most of Pods at a time, and of failures, in a Job whose Pods have indexes.
@@ -17,36 +18,8 @@ pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     job_spec(at(value, "/spec"), "spec", report);
     job_selector::of_job(value, old, report);
     indexed_names(value, report);
-    for pointer in [
-        "/spec/selector",
-        "/spec/completionMode",
-        "/spec/podFailurePolicy",
-        "/spec/backoffLimitPerIndex",
-        "/spec/managedBy",
-    ] {
-        report.immutable(value, old, pointer);
-    }
-    job_policy::success_stays(value, old, report);
-    let suspended = |job: &Value| at(job, "/spec/suspend") == &Value::Bool(true);
-    let started = |job: &Value| at(job, "/status/startTime").is_string();
-    match old.filter(|old| suspended(old) && !started(old)) {
-        Some(old) => {
-            let template = "/spec/template";
-            if scheduled_anyhow(at(value, template)) != scheduled_anyhow(at(old, template)) {
-                let spec = at(value, "/spec/template/spec").clone();
-                report.invalid("spec.template.spec", spec, "field is immutable");
-            }
-        }
-        None => report.immutable(value, old, "/spec/template"),
-    }
-    if text(value, "/spec/completionMode") != "Indexed" {
-        report.immutable(value, old, "/spec/completions");
-    } else if old.is_some_and(|old| at(old, "/spec/completions") != at(value, "/spec/completions"))
-        && let Some(completions) = at(value, "/spec/completions").as_i64()
-        && at(value, "/spec/parallelism").as_i64() != Some(completions)
-    {
-        let detail = "can only be modified in tandem with spec.parallelism";
-        report.invalid("spec.completions", completions, detail);
+    if let Some(old) = old {
+        job_change::check(value, old, report);
     }
     status::not_negative(value, &["active", "succeeded", "failed", "ready", "terminating"], report);
 }
@@ -63,19 +36,6 @@ fn indexed_names(job: &Value, report: &mut Report) {
         let why = format!("will not able to create pod with invalid DNS label: {longest}");
         report.invalid("metadata.name", name, why);
     }
-}
-
-/// The template without what says where its Pods may run, which a suspended Job may change.
-fn scheduled_anyhow(template: &Value) -> Value {
-    let mut template = template.clone();
-    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|name, _| !matches!(name.as_str(), "labels" | "annotations"));
-    }
-    if let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) {
-        let free = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
-        spec.retain(|name, _| !free.contains(&name.as_str()));
-    }
-    template
 }
 
 fn job_spec(spec: &Value, path: &str, report: &mut Report) {
@@ -202,7 +162,7 @@ pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) 
     let spec = at(value, "/spec/jobTemplate/spec");
     if let Some(selector) = spec.get("selector").filter(|selector| selector.is_object()) {
         let why = "`selector` will be auto-generated";
-        report.invalid("spec.jobTemplate.spec.selector", workload::shown(selector), why);
+        report.invalid("spec.jobTemplate.spec.selector", form(workload::SELECTOR, selector), why);
     }
     if spec.get("manualSelector") == Some(&Value::Bool(true)) {
         let path = "spec.jobTemplate.spec.manualSelector";

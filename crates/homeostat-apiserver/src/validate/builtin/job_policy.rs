@@ -1,11 +1,13 @@
 //! What a Job makes of Pods that fail or succeed: the policies of failure, success and replacement.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
+use crate::go::internal::form;
 use crate::validate::name;
 
+const SUCCESS: &str = "io.k8s.api.batch.v1.SuccessPolicy";
 const MOST_RULES: usize = 20;
 const MOST_EXIT_CODES: usize = 255;
 const LONGEST_INDEXES: usize = 64 * 1024;
@@ -126,7 +128,7 @@ pub(super) fn success(spec: &Value, path: &str, report: &mut Report) {
     let Some(policy) = spec.get("successPolicy") else { return };
     let path = format!("{path}.successPolicy");
     if text(spec, "/completionMode") != "Indexed" {
-        report.invalid(path, shown(policy), "requires indexed completion mode");
+        report.invalid(path, form(SUCCESS, policy), "requires indexed completion mode");
         return;
     }
     let rules = list(policy, "/rules");
@@ -223,29 +225,4 @@ fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
         last = Some(end);
     }
     Ok(total)
-}
-
-/// What counts as success stays as it was.
-pub(super) fn success_stays(job: &Value, old: Option<&Value>, report: &mut Report) {
-    let policy = at(job, "/spec/successPolicy");
-    if old.is_some_and(|old| at(old, "/spec/successPolicy") != policy) {
-        report.invalid("spec.successPolicy", shown(policy), "field is immutable");
-    }
-}
-
-/// The policy under the names that kube-apiserver has for its fields itself.
-fn shown(policy: &Value) -> Value {
-    if policy.is_null() {
-        return Value::Null;
-    }
-    let rules: Vec<Value> = list(policy, "/rules")
-        .iter()
-        .map(|rule| {
-            json!({
-                "SucceededIndexes": at(rule, "/succeededIndexes"),
-                "SucceededCount": at(rule, "/succeededCount"),
-            })
-        })
-        .collect();
-    json!({"Rules": rules})
 }

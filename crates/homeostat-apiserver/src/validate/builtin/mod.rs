@@ -18,6 +18,7 @@ mod endpoints;
 mod event;
 mod flow_control;
 mod job;
+mod job_change;
 mod job_policy;
 mod job_selector;
 mod limit_range;
@@ -40,6 +41,7 @@ mod template_meta;
 mod uncommon;
 mod volume;
 mod volume_claim;
+mod volume_claim_change;
 mod volume_source;
 mod workload;
 

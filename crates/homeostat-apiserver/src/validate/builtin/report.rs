@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::{invalid, name, not_supported};
 use crate::field::{FieldError, Reason};
+use crate::go::internal;
 
 /// Collects what is refused.
 #[derive(Debug, Default)]
@@ -164,7 +165,7 @@ impl Report {
         let Some(old) = old else { return };
         if at(value, pointer) != at(old, pointer) {
             let path = pointer.trim_start_matches('/').replace('/', ".");
-            self.invalid(path, at(value, pointer).clone(), "field is immutable");
+            self.invalid(path, internal::part(value, pointer), "field is immutable");
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::report::{Report, at, text};
 use super::volume::{access_modes, class_name, volume_mode};
+use super::volume_claim_change;
 use super::workload::selector;
 use crate::decode::Quantity;
 use crate::validate::name;
@@ -11,7 +12,7 @@ use crate::validate::name;
 pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
     spec(at(value, "/spec"), "spec", report);
     if let Some(old) = old {
-        claim_update(value, old, report);
+        volume_claim_change::check(value, old, report);
     }
 }
 
@@ -72,50 +73,5 @@ fn data(source: &Value, path: &str, report: &mut Report) {
     } else if kind != "PersistentVolumeClaim" {
         let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
         report.invalid(path, kind, why);
-    }
-}
-
-fn claim_update(value: &Value, old: &Value, report: &mut Report) {
-    let fixed = |claim: &Value| {
-        let mut spec = at(claim, "/spec").clone();
-        if let Some(spec) = spec.as_object_mut() {
-            let bound = text(old, "/status/phase") == "Bound";
-            if bound && let Some(resources) = spec.get_mut("resources") {
-                resources.as_object_mut().map(|resources| resources.shift_remove("requests"));
-            }
-            spec.shift_remove("volumeAttributesClassName");
-        }
-        spec
-    };
-    let (mut after, before) = (fixed(value), fixed(old));
-    // a claim is bound by naming its volume, and gets its class when it had none
-    for field in ["volumeName", "storageClassName"] {
-        if text(&before, &format!("/{field}")).is_empty()
-            && let Some(after) = after.as_object_mut()
-        {
-            after.shift_remove(field);
-            if let Some(kept) = before.get(field) {
-                after.insert(field.to_owned(), kept.clone());
-            }
-        }
-    }
-    if after != before {
-        report.forbidden(
-            "spec",
-            "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims",
-        );
-    }
-    let request =
-        |claim: &Value| text(claim, "/spec/resources/requests/storage").parse::<Quantity>().ok();
-    let capacity = text(old, "/status/capacity/storage").parse::<Quantity>().ok();
-    if let (Some(new), Some(had), Some(capacity)) = (request(value), request(old), capacity)
-        && new < had
-        && new < capacity
-    {
-        report.forbidden(
-            "spec.resources.requests.storage",
-            "field can not be less than status.capacity",
-        );
     }
 }

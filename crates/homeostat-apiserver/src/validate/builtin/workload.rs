@@ -1,12 +1,15 @@
 //! Workloads: a selector that finds the Pods of a template, and what may change later.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::pod;
 use super::report::{Report, at, list, text};
 use super::scaling::{count_or_share, is_nothing};
 use super::{status, volume_claim};
+use crate::go::internal::form;
 use crate::validate::name;
+
+pub(super) const SELECTOR: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
 
 /// Spec fields of a StatefulSet that an update may change.
 const STATEFUL_SET_MUTABLE: &[&str] = &[
@@ -41,14 +44,7 @@ pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report
     let strategy = text(value, "/spec/strategy/type");
     let rolling = at(value, "/spec/strategy/rollingUpdate");
     if !matches!(strategy, "Recreate" | "RollingUpdate") {
-        let shown = match rolling {
-            Value::Null => Value::Null,
-            rolling => json!({
-                "MaxUnavailable": at(rolling, "/maxUnavailable"),
-                "MaxSurge": at(rolling, "/maxSurge"),
-            }),
-        };
-        let shown = json!({"Type": strategy, "RollingUpdate": shown});
+        let shown = form("io.k8s.api.apps.v1.DeploymentStrategy", at(value, "/spec/strategy"));
         report.unsupported("spec.strategy", &shown, &["Recreate", "RollingUpdate"]);
     }
     if strategy == "Recreate" && !rolling.is_null() {
@@ -82,16 +78,8 @@ pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report
     report.not_negative(value, "/spec/minReadySeconds");
     let strategy = text(value, "/spec/updateStrategy/type");
     if !matches!(strategy, "RollingUpdate" | "OnDelete") {
-        // the API shows its own names for the fields here
-        let rolling = at(value, "/spec/updateStrategy/rollingUpdate").clone();
-        let rolling = match rolling {
-            Value::Null => Value::Null,
-            rolling => json!({
-                "MaxUnavailable": at(&rolling, "/maxUnavailable"),
-                "MaxSurge": at(&rolling, "/maxSurge"),
-            }),
-        };
-        let shown = json!({"Type": strategy, "RollingUpdate": rolling});
+        let given = at(value, "/spec/updateStrategy");
+        let shown = form("io.k8s.api.apps.v1.DaemonSetUpdateStrategy", given);
         report.unsupported("spec.updateStrategy", &shown, &["RollingUpdate", "OnDelete"]);
     }
     let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
@@ -158,22 +146,13 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     let strategy = text(value, "/spec/updateStrategy/type");
     let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
     if strategy == "OnDelete" && !rolling.is_null() {
-        let shown = json!({
-            "Partition": at(rolling, "/partition").as_i64().unwrap_or_default(),
-            "MaxUnavailable": at(rolling, "/maxUnavailable"),
-        });
+        let shown = form("io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy", rolling);
         let detail = "only allowed for updateStrategy 'RollingUpdate'";
         report.invalid("spec.updateStrategy.rollingUpdate", shown, detail);
     }
     if !matches!(strategy, "RollingUpdate" | "OnDelete") {
-        let rolling = match rolling {
-            Value::Null => Value::Null,
-            rolling => json!({
-                "Partition": at(rolling, "/partition").as_i64().unwrap_or_default(),
-                "MaxUnavailable": at(rolling, "/maxUnavailable"),
-            }),
-        };
-        let shown = json!({"Type": strategy, "RollingUpdate": rolling});
+        let given = at(value, "/spec/updateStrategy");
+        let shown = form("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", given);
         report.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
     }
     if let Some(old) = old
@@ -259,7 +238,7 @@ fn workload(value: &Value, words: &Words, claims: &[&str], report: &mut Report) 
         if words.selector != "daemonset" {
             report.required("spec.selector", "");
         }
-        report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
+        report.invalid("spec.template.metadata.labels", form("map[]string", labels), stranger);
     } else if size("/matchLabels") + size("/matchExpressions") == 0 {
         let why = format!("empty selector is invalid for {}", words.selector);
         report.invalid("spec.selector", selector.clone(), why);
@@ -269,14 +248,14 @@ fn workload(value: &Value, words: &Words, claims: &[&str], report: &mut Report) 
         if report.errors.len() > before {
             // Nothing can be selected with it.
             if let Some(why) = words.malformed {
-                report.invalid("spec.selector", shown(selector), why);
+                report.invalid("spec.selector", form(SELECTOR, selector), why);
                 if words.selector == "statefulset" {
                     only_always(value, words.deadline, report);
                 }
                 return;
             }
         } else if !selects(selector, labels) {
-            report.invalid("spec.template.metadata.labels", labels.clone(), stranger);
+            report.invalid("spec.template.metadata.labels", form("map[]string", labels), stranger);
         }
     }
     let (template, path) = (at(value, "/spec/template"), "spec.template");
@@ -287,26 +266,6 @@ fn workload(value: &Value, words: &Words, claims: &[&str], report: &mut Report) 
         pod::template(template, path, report);
     }
     only_always(value, words.deadline, report);
-}
-
-/// A selector as it is shown: labels first, and all of each requirement.
-pub(super) fn shown(selector: &Value) -> Value {
-    let mut shown = serde_json::Map::new();
-    if let Some(labels) = selector.get("matchLabels") {
-        shown.insert("matchLabels".to_owned(), labels.clone());
-    }
-    let rules = list(selector, "/matchExpressions").iter().map(|rule| {
-        let mut shown = json!({"key": text(rule, "/key"), "operator": text(rule, "/operator")});
-        if !list(rule, "/values").is_empty() {
-            shown["values"] = rule["values"].clone();
-        }
-        shown
-    });
-    let rules: Vec<Value> = rules.collect();
-    if !rules.is_empty() {
-        shown.insert("matchExpressions".to_owned(), rules.into());
-    }
-    Value::Object(shown)
 }
 
 /// Pods that somebody replaces neither end by themselves nor have to.

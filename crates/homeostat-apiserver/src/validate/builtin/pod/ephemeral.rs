@@ -18,6 +18,7 @@ const FORBIDDEN: &[&str] = &[
     "startupProbe",
     "lifecycle",
 ];
+const CONTAINER: &str = "io.k8s.api.core.v1.EphemeralContainer";
 const NOT_FOR_THESE: &str = "cannot be set for an Ephemeral Container";
 
 /// The ephemeral containers of a spec.
@@ -72,12 +73,10 @@ pub(in super::super) fn change(value: &Value, old: &Value, report: &mut Report) 
         let name = text(old, "/name");
         let what = match new.iter().rfind(|container| container["name"] == old["name"]) {
             Some(container) if container == old => continue,
-            Some(_) => "changed",
-            None => "removed",
+            Some(new) => format!("changed\n{}", crate::go::difference(CONTAINER, old, new)),
+            None => "removed\n".to_owned(),
         };
-        report.forbidden(
-            path,
-            &format!("existing ephemeral containers {name:?} may not be {what}\n"),
-        );
+        let detail = format!("existing ephemeral containers {name:?} may not be {what}");
+        report.forbidden(path, &detail);
     }
 }

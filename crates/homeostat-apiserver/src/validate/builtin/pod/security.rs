@@ -3,12 +3,15 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::place::Place;
 use super::super::report::{Report, at, text};
 use super::container::is_false;
 use super::{is_true, items, profiles, windows};
+use crate::go::internal::form;
+
+const CONTEXT: &str = "io.k8s.api.core.v1.SecurityContext";
 
 /// The longest name of a kernel parameter.
 const LONGEST: usize = 253;
@@ -114,48 +117,15 @@ pub(super) fn container(
     if is_false(context, "allowPrivilegeEscalation") {
         if is_true(context, "/privileged") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            report.invalid(place, shown(context), why);
+            report.invalid(place, form(CONTEXT, context), why);
         }
         let added = items(at(context, "/capabilities"), "add");
         for _ in added.iter().filter(|added| **added == "CAP_SYS_ADMIN") {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` \
                        CAP_SYS_ADMIN";
-            report.invalid(place, shown(context), why);
+            report.invalid(place, form(CONTEXT, context), why);
         }
     }
     windows::options(context, &place.field("windowsOptions"), report);
     profiles::app_armor(context, place, report);
-}
-
-/// A context under the names that kube-apiserver has for the fields itself.
-fn shown(context: &Value) -> Value {
-    let inner = |field: &str, names: &[(&str, &str)]| match context.get(field) {
-        None => Value::Null,
-        Some(found) => names.iter().map(|(own, name)| (*own, found.get(*name).cloned())).collect(),
-    };
-    json!({
-        "Capabilities": inner("capabilities", &[("Add", "add"), ("Drop", "drop")]),
-        "Privileged": at(context, "/privileged"),
-        "SELinuxOptions": inner("seLinuxOptions", &[
-            ("User", "user"), ("Role", "role"), ("Type", "type"), ("Level", "level"),
-        ]),
-        "WindowsOptions": inner("windowsOptions", &[
-            ("GMSACredentialSpecName", "gmsaCredentialSpecName"),
-            ("GMSACredentialSpec", "gmsaCredentialSpec"),
-            ("RunAsUserName", "runAsUserName"),
-            ("HostProcess", "hostProcess"),
-        ]),
-        "RunAsUser": at(context, "/runAsUser"),
-        "RunAsGroup": at(context, "/runAsGroup"),
-        "RunAsNonRoot": at(context, "/runAsNonRoot"),
-        "ReadOnlyRootFilesystem": at(context, "/readOnlyRootFilesystem"),
-        "AllowPrivilegeEscalation": at(context, "/allowPrivilegeEscalation"),
-        "ProcMount": at(context, "/procMount"),
-        "SeccompProfile": inner("seccompProfile", &[
-            ("Type", "type"), ("LocalhostProfile", "localhostProfile"),
-        ]),
-        "AppArmorProfile": inner("appArmorProfile", &[
-            ("Type", "type"), ("LocalhostProfile", "localhostProfile"),
-        ]),
-    })
 }

@@ -1,0 +1,76 @@
+//! How Go reads and writes what kube-apiserver shows in its answers: why bytes are no JSON, the types of
+//! fields, values under the names of its internal types, objects in the order of their fields, and
+//! how two values differ.
+//!
+//! It only writes; whether anything is right is judged elsewhere.
+
+pub(crate) mod internal;
+pub(crate) mod syntax;
+pub(crate) mod types;
+mod unified;
+mod written;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub(crate) use written::written;
+
+/// JSON as Go writes it: safe inside HTML, and a whole number without a fraction.
+pub(crate) fn json(value: &Value) -> String {
+    safe(&value.to_string())
+}
+
+/// A value as Go prints it inside of a sentence: `map[a:b c:[1 2]]`.
+pub(crate) fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(printed).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            let entries: Vec<String> = sorted
+                .into_iter()
+                .map(|(name, value)| format!("{name}:{}", printed(value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// What Go calls the type of a JSON value that it keeps in memory.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// How two values of a published type differ, line by line.
+pub(crate) fn difference(ty: &str, old: &Value, new: &Value) -> String {
+    let lines = |value: &Value| pretty(&internal::form(ty, value));
+    unified::difference(&lines(old), &lines(new))
+}
+
+/// JSON in lines, indented by one blank for each level.
+fn pretty(value: &Value) -> String {
+    let mut text = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut writer = serde_json::Serializer::with_formatter(&mut text, format);
+    let written = serde::Serialize::serialize(value, &mut writer);
+    debug_assert!(written.is_ok(), "a value in memory can be written");
+    safe(&String::from_utf8_lossy(&text))
+}
+
+fn safe(text: &str) -> String {
+    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}

@@ -1,0 +1,113 @@
+//! The object that a patch makes, and what is told of one that cannot be read: JSON patches and merge
+//! patches sort the fields of every object they step into and leave the others as they were written;
+//! of a strategic merge patch the patch itself is told.
+
+use serde_json::{Map, Value};
+
+use super::options::FieldValidation;
+use super::{Body, Patch, rules};
+use crate::field::{FieldError, Reason};
+use crate::go;
+use crate::kinds::Kind;
+use crate::status::Status;
+
+/// What the patch makes of the live object, in the shape of its kind. What cannot be read is a 422
+/// about the patch as a whole.
+pub(super) fn object(
+    kind: &Kind,
+    live: &Value,
+    patch: &Patch,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let mut value = rules::patched(kind, live, patch)?;
+    if matches!(patch, Patch::Strategic(_)) {
+        // It is merged into the type of the live object, whatever it calls itself.
+        value["kind"] = kind.kind.clone().into();
+        value["apiVersion"] = kind.api_version().into();
+    }
+    let shaped = rules::check_type(kind, &value).and_then(|()| {
+        let body = Body { value, duplicates: Vec::new() };
+        rules::shape(kind, body, validation, warnings)
+    });
+    shaped.map_err(|status| {
+        let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
+            || status.message.as_str(),
+            |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
+        );
+        let told = told(kind, live, patch);
+        let error = FieldError::new("patch", Reason::Invalid, told.into(), why);
+        Status::invalid_kind("", "", "", &[error])
+    })
+}
+
+/// What is told of the object that a patch makes of the live one.
+fn told(kind: &Kind, live: &Value, patch: &Patch) -> String {
+    if let Patch::Strategic(patch) = patch {
+        return go::printed(patch);
+    }
+    let live = match &kind.custom {
+        Some(_) => go::internal::in_order(live),
+        None => go::written(kind.schema.root(), live),
+    };
+    let Ok(mut object) = rules::patched(kind, &live, patch) else { return String::new() };
+    match patch {
+        Patch::Json(operations) => {
+            let operations = operations.as_array().into_iter().flatten();
+            let paths = operations.flat_map(|operation| [&operation["path"], &operation["from"]]);
+            for path in paths.filter_map(Value::as_str) {
+                sort_on_the_way(&mut object, path);
+            }
+        }
+        Patch::Merge(patch) => sort_merged(&mut object, patch),
+        Patch::Strategic(_) | Patch::Apply(_) => {}
+    }
+    go::json(&object)
+}
+
+fn sort_on_the_way(object: &mut Value, path: &str) {
+    let mut place = object;
+    for name in path.split('/').skip(1) {
+        place.as_object_mut().map(Map::sort_keys);
+        let name = name.replace("~1", "/").replace("~0", "~");
+        let below = match place {
+            Value::Object(fields) => fields.get_mut(&name),
+            Value::Array(items) => name.parse().ok().and_then(|at: usize| items.get_mut(at)),
+            _ => None,
+        };
+        let Some(below) = below else { return };
+        place = below;
+    }
+}
+
+fn sort_merged(object: &mut Value, patch: &Value) {
+    let (Some(fields), Some(patch)) = (object.as_object_mut(), patch.as_object()) else { return };
+    fields.sort_keys();
+    for (name, patch) in patch {
+        if let Some(field) = fields.get_mut(name) {
+            sort_merged(field, patch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Patch, told};
+    use crate::kinds::builtin;
+
+    #[test]
+    fn what_a_patch_steps_into_is_sorted_and_the_rest_stays_in_order() {
+        let kind = builtin().iter().find(|kind| kind.kind == "ConfigMap").unwrap();
+        let live = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"uid": "u", "name":
+            "n"}, "data": {"b": "1", "a": "<2>"}});
+        let merge = Patch::Merge(json!({"data": {"c": 1}}));
+        assert_eq!(
+            told(kind, &live, &merge),
+            r#"{"apiVersion":"v1","data":{"a":"\u003c2\u003e","b":"1","c":1},"kind":"ConfigMap","metadata":{"name":"n","uid":"u"}}"#
+        );
+        let strategic = Patch::Strategic(json!({"data": {"c": 1, "a": null}}));
+        assert_eq!(told(kind, &live, &strategic), "map[data:map[a:<nil> c:1]]");
+    }
+}
