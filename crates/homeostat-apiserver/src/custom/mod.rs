@@ -62,10 +62,9 @@ pub fn defaults(definition: &mut Value) {
     }
     if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
         spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
-        if let Some(stanza) = spec.get_mut("conversion").and_then(Value::as_object_mut)
-            && stanza.get("webhook") == Some(&json!({}))
-        {
-            stanza.shift_remove("webhook");
+        // A list that was given counts here, even if it is empty.
+        if let Some(stanza) = spec.get_mut("conversion") {
+            drop_idle_webhook(stanza, Value::is_array);
         }
         let service = spec
             .get_mut("conversion")
@@ -89,19 +88,26 @@ pub fn defaults(definition: &mut Value) {
 /// Drops what is read and not kept: a conversion that says nothing of its webhook, and what schemas
 /// leave empty.
 pub(crate) fn as_kept(definition: &mut Value) {
-    if let Some(stanza) = definition.pointer_mut("/spec/conversion").and_then(Value::as_object_mut)
-        && stanza.get("webhook").is_some_and(|webhook| {
-            webhook.get("clientConfig").is_none()
-                && list(webhook, "/conversionReviewVersions").next().is_none()
-        })
-    {
-        stanza.shift_remove("webhook");
+    let holds_any = |versions: &Value| versions.as_array().is_some_and(|list| !list.is_empty());
+    if let Some(stanza) = definition.pointer_mut("/spec/conversion") {
+        drop_idle_webhook(stanza, holds_any);
     }
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {
         if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
             drop_empty(document);
         }
+    }
+}
+
+/// Drops a webhook without a client and without versions that count.
+fn drop_idle_webhook(conversion: &mut Value, counts: fn(&Value) -> bool) {
+    let is_idle = conversion.get("webhook").is_some_and(|webhook| {
+        webhook.get("clientConfig").is_none()
+            && !webhook.get("conversionReviewVersions").is_some_and(counts)
+    });
+    if is_idle && let Some(stanza) = conversion.as_object_mut() {
+        stanza.shift_remove("webhook");
     }
 }
 

@@ -164,8 +164,8 @@ pub(crate) fn in_order(value: &Value) -> Value {
             Value::Object(entries.collect())
         }
         Value::Number(number) => {
-            #[expect(clippy::cast_possible_truncation, reason = "only a whole number is taken")]
             let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15);
+            #[expect(clippy::cast_possible_truncation, reason = "only a whole number is taken")]
             whole.map_or_else(|| value.clone(), |whole| Value::from(whole as i64))
         }
         scalar => scalar.clone(),
