@@ -192,6 +192,8 @@ impl Servers {
                 format!("--cert-dir={}", certificates.display()),
                 format!("--token-auth-file={}", tokens.display()),
                 "--authorization-mode=RBAC".to_owned(),
+                // As clusters are set up, and as the embedded server is.
+                "--allow-privileged=true".to_owned(),
                 "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!("--service-account-key-file={}", public.display()),
