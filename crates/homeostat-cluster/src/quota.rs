@@ -39,10 +39,10 @@ impl Recounts {
 
     /// Asks for a recount if the change may have given something back.
     pub(crate) fn tell(&self, kind: &Kind, delta: &Delta) {
-        let Some(namespace) = &delta.object().header.key.namespace else { return };
+        let Some(namespace) = delta.key().namespace() else { return };
         let mut limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
         let matters = if *kind == Kind::of::<ResourceQuota>() {
-            limited.insert(Arc::clone(namespace));
+            limited.insert(Arc::from(namespace));
             let value = |entry: &Arc<Entry>| entry.value().unwrap_or_default();
             let (old, new) = (delta.old.as_ref().map(value), delta.new.as_ref().map(value));
             let spec = |quota: &Value| quota["spec"].clone();
@@ -53,7 +53,7 @@ impl Recounts {
         };
         if matters {
             let trigger = Trigger::Source("quota".into());
-            self.namespaces.add(Arc::clone(namespace), trigger);
+            self.namespaces.add(Arc::from(namespace), trigger);
         }
     }
 

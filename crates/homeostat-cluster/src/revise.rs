@@ -1,6 +1,6 @@
 //! Carries out the step that a workload's history of templates has to take.
 
-use homeostat::{Context, Error, Key, Object, Result};
+use homeostat::{Context, Error, Object, Result};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub(crate) async fn revise<W: Versioned + Object>(
     match revisions.step(workload) {
         Step::Keep => {}
         Step::Move { name, number } => {
-            let key = Key { name: name.into(), ..ctx.key().clone() };
+            let key = ctx.key().beside(name);
             revisions.set_update(ctx.merge_patch(&key, &json!({ "revision": number })).await?);
         }
         Step::Create(desired) => {

@@ -71,9 +71,7 @@ impl Interest {
         let selectors = self.selectors.lock().unwrap_or_else(PoisonError::into_inner);
         selectors
             .iter()
-            .filter(|(key, selector)| {
-                key.namespace.as_deref() == namespace && matches(selector, labels)
-            })
+            .filter(|(key, selector)| key.namespace() == namespace && matches(selector, labels))
             .map(|(key, _)| key.clone())
             .collect()
     }

@@ -49,7 +49,7 @@ async fn reconcile(
     let Some(name) = name.filter(|_| secret.type_.as_deref() == Some(TYPE) && !is_going) else {
         return Ok(Outcome::Done);
     };
-    let account = Key { name: name.as_str().into(), ..ctx.key().clone() };
+    let account = ctx.key().beside(name);
     {
         let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
         named.entry(account.clone()).or_default().insert(ctx.key().clone());

@@ -173,10 +173,10 @@ pub(crate) async fn send(
 }
 
 fn path(kind: &Kind, key: &Key, subresource: Option<&str>) -> String {
-    let collection = kind.path(key.namespace.as_deref());
+    let collection = kind.path(key.namespace());
     match subresource {
-        Some(subresource) => format!("{collection}/{}/{subresource}", key.name),
-        None => format!("{collection}/{}", key.name),
+        Some(subresource) => format!("{collection}/{}/{subresource}", key.name()),
+        None => format!("{collection}/{}", key.name()),
     }
 }
 

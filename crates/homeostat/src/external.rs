@@ -57,7 +57,7 @@ use crate::error::Result;
 /// }
 ///
 /// async fn reconcile(all: &Buckets, ctx: &Context<ConfigMap>) -> Result<Outcome> {
-///     let bucket = Bucket { all, name: ctx.key().name.to_string() };
+///     let bucket = Bucket { all, name: ctx.key().name().to_owned() };
 ///     match ctx.external("bucket", Policy::default(), &bucket).await? {
 ///         Outside::Removed => Ok(Outcome::Done),
 ///         _ => Ok(Outcome::RequeueAfter(std::time::Duration::from_secs(60))),

@@ -119,7 +119,7 @@ pub enum Ending {
 /// let journal = running.journal();
 /// # cluster.runs(&journal, 1).await;
 /// let first = &journal.records()[0];
-/// assert_eq!((&*first.controller, &*first.key.name), ("configmap", "web"));
+/// assert_eq!((&*first.controller, first.key.name()), ("configmap", "web"));
 /// assert_eq!((first.writes[0].verb, first.result.to_string()), ("apply", "done".to_owned()));
 /// # running.stop().await.unwrap();
 /// # });
@@ -316,7 +316,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             journal.write(record(name));
         }
-        let names: Vec<_> = journal.records().iter().map(|r| r.key.name.to_string()).collect();
+        let names: Vec<_> = journal.records().iter().map(|r| r.key.name().to_owned()).collect();
         assert_eq!(
             (names.as_slice(), journal.total()),
             (["b", "c"].map(String::from).as_slice(), 3)

@@ -1,65 +1,95 @@
 //! The name of an object among its kind: what the queue holds and a reconcile is about.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use kube::Resource;
 
+/// Ends the namespace. It is in no name, and comes before everything that is: so keys are in order
+/// by namespace, then by name, when their texts are.
+const END: char = '\0';
+
 /// Namespace and name; cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
-    /// The namespace; `None` for cluster-scoped objects.
-    pub namespace: Option<Arc<str>>,
-    /// The name.
-    pub name: Arc<str>,
-}
+///
+/// One shared text: a clone counts one holder, and two keys are compared (or one is hashed) in one
+/// go. Keys are ordered by namespace, then by name; those without a namespace come first.
+///
+/// ```
+/// use homeostat::Key;
+///
+/// let key = Key::namespaced("default", "web");
+/// assert_eq!((key.namespace(), key.name()), (Some("default"), "web"));
+/// assert_eq!(key.beside("db").to_string(), "default/db");
+/// assert!(Key::cluster("web") < key && key < Key::namespaced("default-2", "a"));
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
 
 impl Key {
-    /// The key of an object in a namespace.
-    pub fn namespaced(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self { namespace: Some(namespace.into()), name: name.into() }
+    /// The key of an object in a namespace; the empty namespace is none.
+    #[must_use]
+    pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
+        let (namespace, name) = (namespace.as_ref(), name.as_ref());
+        let mut text = String::with_capacity(namespace.len() + END.len_utf8() + name.len());
+        text.push_str(namespace);
+        text.push(END);
+        text.push_str(name);
+        Self(Arc::from(text))
     }
 
     /// The key of a cluster-scoped object.
-    pub fn cluster(name: impl Into<Arc<str>>) -> Self {
-        Self { namespace: None, name: name.into() }
+    #[must_use]
+    pub fn cluster(name: impl AsRef<str>) -> Self {
+        Self::namespaced("", name)
+    }
+
+    /// The key of an object in that namespace, if it is in one.
+    #[must_use]
+    pub fn new(namespace: Option<&str>, name: impl AsRef<str>) -> Self {
+        Self::namespaced(namespace.unwrap_or_default(), name)
     }
 
     /// The key of `object`; an object without a name has the empty one.
     pub fn of(object: &impl Resource) -> Self {
         let meta = object.meta();
-        Self {
-            namespace: meta.namespace.as_deref().map(Arc::from),
-            name: Arc::from(meta.name.as_deref().unwrap_or_default()),
-        }
+        Self::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
     }
-}
 
-/// By namespace, then by name.
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let namespaces = match (&self.namespace, &other.namespace) {
-            // Caches keep the name of a namespace once, so most neighbours share it.
-            (Some(own), Some(others)) if Arc::ptr_eq(own, others) => Ordering::Equal,
-            (own, others) => own.cmp(others),
-        };
-        namespaces.then_with(|| self.name.cmp(&other.name))
+    /// The key of that name in the same namespace.
+    #[must_use]
+    pub fn beside(&self, name: impl AsRef<str>) -> Self {
+        Self::new(self.namespace(), name)
     }
-}
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    /// The namespace; `None` for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        Some(self.parts().0).filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once(END).unwrap_or_default()
     }
 }
 
 /// `namespace/name`, or `name` alone.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
+        match self.namespace() {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name()),
+            None => f.write_str(self.name()),
         }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({self})")
     }
 }

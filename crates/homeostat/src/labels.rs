@@ -49,6 +49,5 @@ pub fn instance<T: Object>(name: &str, object: &T) -> Vec<Key> {
     if found != name {
         return Vec::new();
     }
-    let namespace = object.namespace().map(Into::into);
-    vec![Key { namespace, name: instance.as_str().into() }]
+    vec![Key::of(object).beside(instance)]
 }

@@ -77,9 +77,9 @@ async fn reconcile(client: &kube::Client, key: &Key, deployment: &Deployment) ->
     let sidecar = json!({"name": SIDECAR, "image": "busybox", "command": ["sh", "-c", "while :; do sleep 3600; done"]});
     // Containers merge by name, so a patch that raced with another one still adds only one.
     let patch = json!({"spec": {"template": {"spec": {"containers": [sidecar]}}}});
-    let namespace = key.namespace.as_deref().unwrap_or_default();
+    let namespace = key.namespace().unwrap_or_default();
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    deployments.patch(&key.name, &PatchParams::default(), &Patch::Strategic(patch)).await?;
+    deployments.patch(key.name(), &PatchParams::default(), &Patch::Strategic(patch)).await?;
     tracing::info!(%key, "added the sidecar");
     Ok(())
 }

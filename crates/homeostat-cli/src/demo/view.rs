@@ -115,7 +115,7 @@ fn fact(kind: &Kind, entry: &Entry, owner: Option<String>, is_root: bool, now: T
     let object = entry.value().unwrap_or_default();
     let (health, state) = health(kind.kind(), &object, now);
     Fact {
-        title: format!("{} {}", kind.kind(), entry.header.key.name),
+        title: format!("{} {}", kind.kind(), entry.header.key.name()),
         uid: entry.header.uid.to_string(),
         owner,
         is_root,

@@ -53,15 +53,15 @@ fn look(monitor: &Monitor, uid: &Uid) -> Option<(Node, Vec<(Owner, Standing)>)> 
 fn tell_of_misplaced_owners(surroundings: &Surroundings, monitor: &Monitor, node: &Node) {
     let misplaced = |owner: &&Owner| {
         let graph = monitor.graph();
-        let there = graph.get(&owner.uid).and_then(|found| found.key.namespace.clone());
-        there.is_some() && there != node.key.namespace
+        let there = graph.get(&owner.uid).and_then(|found| found.key.namespace());
+        there.is_some() && there != node.key.namespace()
     };
     for owner in node.owners.iter().filter(misplaced) {
         let regarding = ObjectReference {
             api_version: Some(node.kind.api_version()),
             kind: Some(node.kind.kind().to_owned()),
-            name: Some(node.key.name.to_string()),
-            namespace: node.key.namespace.as_deref().map(str::to_owned),
+            name: Some(node.key.name().to_owned()),
+            namespace: node.key.namespace().map(str::to_owned),
             uid: Some(node.uid.to_string()),
             ..ObjectReference::default()
         };
@@ -85,11 +85,10 @@ async fn ask(
         let is_gone = monitor.graph().is_gone(&owner.uid);
         return Ok(if is_gone { Standing::Absent } else { Standing::Unknown });
     };
-    if kind.is_namespaced() && node.key.namespace.is_none() {
+    if kind.is_namespaced() && node.key.namespace().is_none() {
         return Ok(Standing::Unknown);
     }
-    let namespace = node.key.namespace.clone().filter(|_| kind.is_namespaced());
-    let key = Key { namespace, name: owner.name.as_str().into() };
+    let key = Key::new(node.key.namespace().filter(|_| kind.is_namespaced()), &owner.name);
     let live = write::read(&surroundings.client, &kind, &key).await?;
     let uid = live.as_ref().and_then(|object| object.pointer("/metadata/uid")?.as_str());
     Ok(if uid == Some(&*owner.uid) { Standing::Solid } else { Standing::Absent })

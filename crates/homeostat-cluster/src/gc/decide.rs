@@ -44,7 +44,7 @@ pub(super) enum Action {
 /// in none.
 pub(super) fn standing(graph: &Graph, dependent: &Node, owner: &Owner) -> Standing {
     let Some(node) = graph.get(&owner.uid) else { return Standing::Unseen };
-    match (&node.key.namespace, &dependent.key.namespace) {
+    match (node.key.namespace(), dependent.key.namespace()) {
         (Some(_), None) => Standing::Unknown,
         (Some(there), Some(here)) if there != here => Standing::Absent,
         _ if node.waits_for_dependents() => Standing::Waiting,

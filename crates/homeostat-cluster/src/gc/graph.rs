@@ -98,8 +98,8 @@ impl Graph {
         for owner in &*node.owners {
             self.dependents.entry(owner.uid.clone()).or_default().insert(node.uid.clone());
         }
-        if let Some(namespace) = &node.key.namespace {
-            self.by_namespace.entry(namespace.clone()).or_default().insert(node.uid.clone());
+        if let Some(namespace) = node.key.namespace() {
+            self.by_namespace.entry(Arc::from(namespace)).or_default().insert(node.uid.clone());
         }
         if !node.owners.is_empty() || node.waits_for_dependents() || node.frees_dependents() {
             look.insert(node.uid.clone());
@@ -158,7 +158,7 @@ impl Graph {
                 }
             }
         }
-        if let Some(namespace) = &node.key.namespace
+        if let Some(namespace) = node.key.namespace()
             && let Some(set) = self.by_namespace.get_mut(namespace)
         {
             set.remove(uid);

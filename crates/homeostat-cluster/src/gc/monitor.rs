@@ -168,16 +168,17 @@ impl Queues {
         let header = &delta.object().header;
         if is_namespace {
             if delta.new.is_none() {
-                lock(&self.terminating).remove(&header.key.name);
+                lock(&self.terminating).remove(header.key.name());
             } else if header.is_being_deleted() {
-                lock(&self.terminating).insert(Arc::clone(&header.key.name));
-                self.namespaces.add(Arc::clone(&header.key.name), Trigger::Initial);
+                let namespace: Arc<str> = Arc::from(header.key.name());
+                lock(&self.terminating).insert(Arc::clone(&namespace));
+                self.namespaces.add(namespace, Trigger::Initial);
             }
             return;
         }
-        let Some(namespace) = &header.key.namespace else { return };
+        let Some(namespace) = header.key.namespace() else { return };
         if lock(&self.terminating).contains(namespace) {
-            self.namespaces.add(Arc::clone(namespace), Trigger::Source("content".into()));
+            self.namespaces.add(Arc::from(namespace), Trigger::Source("content".into()));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use homeostat::kube::ResourceExt;
-use homeostat::{Context, Controller, Error, Key, Kind, Outcome, Result};
+use homeostat::{Context, Controller, Error, Kind, Outcome, Result};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -26,7 +26,7 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if let Some(owner) = controller {
-        let key = Key { name: owner.name.as_str().into(), ..ctx.key().clone() };
+        let key = ctx.key().beside(&owner.name);
         let cached = ctx.get_key::<Job>(&key).await?;
         if cached.is_some_and(|job| job.uid().as_ref() == Some(&owner.uid)) {
             return Ok(Outcome::Done);

@@ -19,7 +19,7 @@ use super::worker::{Mailbox, Message, Worker};
 enum Change {
     Pod(Delta),
     /// A Secret or ConfigMap of that namespace.
-    Configuration(Option<Arc<str>>),
+    Configuration(String),
     /// A Service or an EndpointSlice.
     Network,
 }
@@ -54,7 +54,7 @@ impl Follower {
             informer
         };
         let configuration: fn(&Delta) -> Change =
-            |delta| Change::Configuration(delta.key().namespace.clone());
+            |delta| Change::Configuration(delta.key().namespace().unwrap_or_default().to_owned());
         follow(host.services.clone(), |_| Change::Network);
         let slices = follow(informer(Kind::of::<EndpointSlice>()), |_| Change::Network);
         let pods = follow(informer(Kind::of::<Pod>()), |delta| Change::Pod(delta.clone()));
@@ -103,7 +103,7 @@ impl Follower {
                 next = self.changes.try_recv().ok();
             }
             for (key, worker) in self.workers.values() {
-                if configuration.contains(&key.namespace) {
+                if configuration.contains(key.namespace().unwrap_or_default()) {
                     worker.poke();
                 }
             }
@@ -173,16 +173,16 @@ impl Follower {
         }
         let containers = remains::runs(&self.host, &uid).await;
         let present = Present { uid: uid.clone(), ip: None, containers };
-        let namespace = key.namespace.as_deref().unwrap_or_default();
-        self.host.directory.show(namespace, &key.name, present);
+        let namespace = key.namespace().unwrap_or_default();
+        self.host.directory.show(namespace, key.name(), present);
         self.remains.insert(uid, key.clone());
     }
 
     async fn gone(&mut self, uid: &str) {
         self.finished.remove(uid);
         if let Some(key) = self.remains.remove(uid) {
-            let namespace = key.namespace.as_deref().unwrap_or_default();
-            self.host.directory.hide(namespace, &key.name, uid);
+            let namespace = key.namespace().unwrap_or_default();
+            self.host.directory.hide(namespace, key.name(), uid);
             remains::remove(&self.host, uid).await;
         }
         if let Some((_, worker)) = self.workers.remove(uid) {

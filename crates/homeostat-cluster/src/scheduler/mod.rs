@@ -66,7 +66,7 @@ pub(crate) fn controller() -> Controller<Pod> {
         .watches::<Node>(move |_| on_node.waiting())
         .watches::<PersistentVolumeClaim>(move |claim| {
             let mut waiting = on_claim.waiting();
-            waiting.retain(|key| key.namespace.as_deref() == claim.metadata.namespace.as_deref());
+            waiting.retain(|key| key.namespace() == claim.metadata.namespace.as_deref());
             waiting
         })
         .watches_when::<Pod>(anybody.and(Predicate::typed(makes_room)), move |_| on_pod.waiting())

@@ -36,8 +36,8 @@ impl Scope {
     /// One object alone. A watch on it needs the permission for that name only.
     #[must_use]
     pub fn object(key: &Key) -> Self {
-        let namespace = key.namespace.as_deref().map(str::to_owned);
-        let fields = Some(format!("metadata.name={}", key.name));
+        let namespace = key.namespace().map(str::to_owned);
+        let fields = Some(format!("metadata.name={}", key.name()));
         Self { namespace, fields, ..Self::default() }
     }
 

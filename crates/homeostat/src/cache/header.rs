@@ -82,8 +82,8 @@ impl Header {
         ObjectReference {
             api_version: Some(kind.api_version()),
             kind: Some(kind.kind().to_owned()),
-            name: Some(self.key.name.to_string()),
-            namespace: self.key.namespace.as_deref().map(str::to_owned),
+            name: Some(self.key.name().to_owned()),
+            namespace: self.key.namespace().map(str::to_owned),
             uid: Some(self.uid.to_string()),
             resource_version: Some(self.resource_version.clone()),
             field_path: None,
@@ -102,12 +102,8 @@ impl Header {
     ) -> Result<Self, serde_json::Error> {
         let name =
             metadata.text("name")?.ok_or_else(|| serde_json::Error::missing_field("name"))?;
-        let namespace = metadata.text("namespace")?.filter(|namespace| !namespace.is_empty());
         Ok(Self {
-            key: Key {
-                namespace: namespace.map(|namespace| interner.text(&namespace)),
-                name: Arc::from(&*name),
-            },
+            key: Key::new(metadata.text("namespace")?.as_deref(), name),
             uid: Arc::from(&*metadata.text("uid")?.unwrap_or_default()),
             resource_version: metadata.text("resourceVersion")?.unwrap_or_default().into_owned(),
             generation: metadata.read("generation")?,

@@ -1,4 +1,4 @@
-//! Parts that many objects have alike, kept once: namespaces, labels, owner references.
+//! Parts that many objects have alike, kept once: labels, owner references.
 //!
 //! The Pods of a ReplicaSet have the same labels and the same owner, down to the bytes, so what was
 //! parsed for the first of them serves the others without being parsed again.
@@ -16,17 +16,12 @@ const FIRST_SWEEP: usize = 64;
 /// The shared parts of the objects of one informer.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
-    texts: Pool<str>,
     labels: Pool<Labels>,
     owners: Pool<[Owner]>,
     no_labels: Arc<Labels>,
 }
 
 impl Interner {
-    pub(crate) fn text(&mut self, text: &str) -> Arc<str> {
-        self.texts.get(text, || Arc::from(text))
-    }
-
     /// Labels by their JSON.
     pub(crate) fn labels(&mut self, json: Option<&str>) -> Result<Arc<Labels>, serde_json::Error> {
         match json {
@@ -57,13 +52,6 @@ impl<T: ?Sized> Default for Pool<T> {
 }
 
 impl<T: ?Sized> Pool<T> {
-    fn get(&mut self, text: &str, make: impl FnOnce() -> Arc<T>) -> Arc<T> {
-        match self.by_text.get(text) {
-            Some(known) => Arc::clone(known),
-            None => self.keep(text, make()),
-        }
-    }
-
     fn parse<E>(
         &mut self,
         text: &str,

@@ -141,14 +141,14 @@ impl KindCache {
         key: &Key,
         keep: bool,
     ) -> Result<Option<(Arc<Entry>, Arc<K>)>> {
-        let Some(informer) = self.informer(key.namespace.as_deref()) else { return Ok(None) };
+        let Some(informer) = self.informer(key.namespace()) else { return Ok(None) };
         let Some(entry) = informer.entry(key) else { return Ok(None) };
         let typed = informer.typed_once(&entry, keep)?;
         Ok(Some((entry, typed)))
     }
 
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
-        self.informer(key.namespace.as_deref())?.entry(key)
+        self.informer(key.namespace())?.entry(key)
     }
 
     /// All objects, namespace by namespace, in key order.

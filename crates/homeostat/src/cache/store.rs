@@ -162,9 +162,7 @@ impl Store {
         };
         self.entries
             .range(first..)
-            .take_while(move |(key, _)| {
-                namespace.is_none() || key.namespace.as_deref() == namespace
-            })
+            .take_while(move |(key, _)| namespace.is_none() || key.namespace() == namespace)
             .map(|(_, entry)| entry)
     }
 

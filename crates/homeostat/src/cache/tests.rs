@@ -44,7 +44,7 @@ fn said(deltas: &[Delta]) -> Vec<String> {
         .iter()
         .map(|delta| {
             let header = &delta.object().header;
-            format!("{} {} {}", delta.change, header.key.name, header.resource_version)
+            format!("{} {} {}", delta.change, header.key.name(), header.resource_version)
         })
         .collect()
 }
@@ -217,7 +217,7 @@ async fn a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody()
     let done = Mutex::new(Some(done));
     informer.on_event(move |delta| {
         let mut log = log.lock().unwrap();
-        log.push((delta.key().name.to_string(), delta.initial));
+        log.push((delta.key().name().to_owned(), delta.initial));
         if log.len() == 3 {
             done.lock().unwrap().take().unwrap().send(()).unwrap();
         }
@@ -269,7 +269,7 @@ async fn an_index_finds_objects_by_a_field_and_follows_every_change() {
     informer.index("revision", |entry| vec![entry.header.resource_version.clone()]);
     let names = |name: &str, value: &str| -> Vec<String> {
         let found = informer.by_index(name, value).unwrap();
-        found.iter().map(|entry| entry.header.key.name.to_string()).collect()
+        found.iter().map(|entry| entry.header.key.name().to_owned()).collect()
     };
     assert_eq!(names("spec.nodeName", "one"), ["a", "d"]);
     assert_eq!(names("spec.nodeName", "two"), ["b"]);
@@ -323,11 +323,11 @@ async fn a_group_follows_what_it_is_told_to_and_tells_what_it_leaves() {
     let told = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&told);
     group.on_event(move |delta| {
-        log.lock().unwrap().push(format!("{} {}", delta.change, delta.key().name));
+        log.lock().unwrap().push(format!("{} {}", delta.change, delta.key().name()));
     });
     let only = |name: &str| Scope::object(&Key::namespaced("default", name));
     let names = || -> Vec<String> {
-        group.entries().iter().map(|entry| entry.header.key.name.to_string()).collect()
+        group.entries().iter().map(|entry| entry.header.key.name().to_owned()).collect()
     };
     group.follow([only("a")]);
     assert!(group.wait_for_sync().await);
@@ -405,7 +405,7 @@ async fn an_informer_that_panics_is_pending_in_words_and_begins_again() {
     let informer = informer([lines, well]);
     let told = Arc::<Mutex<Vec<String>>>::default();
     let log = Arc::clone(&told);
-    informer.on_event(move |delta| log.lock().unwrap().push(delta.key().name.to_string()));
+    informer.on_event(move |delta| log.lock().unwrap().push(delta.key().name().to_owned()));
     informer.start();
     let pending = |state: &SourceState| matches!(state, SourceState::Pending(_));
     let SourceState::Pending(why) = informer.wait_for_state(pending).await else { panic!() };

@@ -83,8 +83,8 @@ impl<K: AnyObject> Context<K> {
         }
 
         let params = PatchParams::apply(self.controller()).force();
-        let path = request::to(&kind, key.namespace.as_deref());
-        let request = path.patch(&key.name, &params, &Patch::Apply(&asked));
+        let path = request::to(&kind, key.namespace());
+        let request = path.patch(key.name(), &params, &Patch::Apply(&asked));
         let answer = match self.send(request).await {
             // What cannot become what we ask for is in the way as a stranger's is: its end is told.
             Err(error) if found.is_some() && error.is_refusal_of_content() => {

@@ -201,7 +201,7 @@ impl Shared {
     /// The cache of a declared kind in whose part of the cluster the object `key` is.
     fn declared(&self, kind: &Kind, key: &Key) -> Option<Informer> {
         // A namespace may have joined a moment ago.
-        self.caches.get(kind)?.informer(key.namespace.as_deref()).filter(Informer::is_synced)
+        self.caches.get(kind)?.informer(key.namespace()).filter(Informer::is_synced)
     }
 
     /// The watch on an object that `owner` follows.

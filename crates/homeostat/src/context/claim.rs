@@ -40,7 +40,7 @@ impl<K: AnyObject> Context<K> {
 
     /// Says that an apply has made a stranger's object, which nobody controlled, our child.
     pub(super) fn tell_adoption(&self, kind: &Kind, key: &Key) {
-        let note = format!("took over {} {}, which nobody controlled", kind.kind(), key.name);
+        let note = format!("took over {} {}, which nobody controlled", kind.kind(), key.name());
         self.event(EventType::Normal, "Adopted", note);
     }
 }

@@ -67,12 +67,12 @@ impl<K: AnyObject> Context<K> {
 }
 
 fn decode<T: View>(kind: &Kind, item: Value) -> Result<Arc<T>> {
-    let said = |field: &str| item["metadata"][field].as_str().map(Arc::from);
-    let key = Key { namespace: said("namespace"), name: said("name").unwrap_or_default() };
+    let said = |field: &str| item["metadata"][field].as_str();
+    let key = Key::new(said("namespace"), said("name").unwrap_or_default());
     let decoded = serde_json::from_value(item);
     decoded.map(Arc::new).map_err(|error| request::undecodable(kind, &key, error))
 }
 
 fn list(namespace: Option<&str>) -> Key {
-    Key { namespace: namespace.map(Arc::from), name: Arc::from("(list)") }
+    Key::new(namespace, "(list)")
 }

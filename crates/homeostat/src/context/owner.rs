@@ -111,8 +111,7 @@ pub(super) fn check(
 }
 
 fn key(meta: &ObjectMeta) -> Key {
-    let name = meta.name.as_deref().unwrap_or_default();
-    Key { namespace: meta.namespace.as_deref().map(Into::into), name: name.into() }
+    Key::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]

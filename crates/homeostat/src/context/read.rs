@@ -84,7 +84,7 @@ impl<K: AnyObject> Context<K> {
     /// # Errors
     /// A selector that cannot be read is terminal; otherwise as [`Self::get`].
     pub async fn list_labelled<T: Object>(&self, selector: &str) -> Result<Vec<Arc<T>>> {
-        self.list_in(self.run.key.namespace.as_deref(), selector).await
+        self.list_in(self.run.key.namespace(), selector).await
     }
 
     /// The objects of a kind in `namespace` (in all of them for `None`) whose labels match.
@@ -149,7 +149,7 @@ impl<K: AnyObject> Context<K> {
     async fn owned_part<T: View>(&self, kind: &Kind, part: Part) -> Result<Vec<Arc<T>>> {
         let primary = self.primary();
         let uid = primary.meta().uid.as_deref().unwrap_or_default();
-        let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
+        let namespace = self.run.key.namespace().filter(|_| kind.is_namespaced());
         if let Some(informer) = self.cache(kind, namespace, &Selector::default(), part) {
             self.settle_all(kind).await?;
             let controlled =
@@ -184,7 +184,7 @@ impl<K: AnyObject> Context<K> {
         index: &str,
         value: &str,
     ) -> Result<Vec<Arc<T>>> {
-        let namespace = self.run.key.namespace.as_deref().filter(|_| kind.is_namespaced());
+        let namespace = self.run.key.namespace().filter(|_| kind.is_namespaced());
         let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
         let (Some(informer), Some(name)) = (self.indexed_cache(kind, namespace), name) else {
             let why = format!("the controller has no index {index} of {kind} here");
@@ -192,7 +192,7 @@ impl<K: AnyObject> Context<K> {
         };
         self.settle_all(kind).await?;
         let mut found = informer.by_index(name, value)?;
-        found.retain(|e| namespace.is_none() || e.header.key.namespace.as_deref() == namespace);
+        found.retain(|e| namespace.is_none() || e.header.key.namespace() == namespace);
         self.note_read(kind, None, ReadFrom::Cache, found.len());
         found.iter().map(|entry| informer.typed(entry)).collect()
     }
@@ -216,8 +216,8 @@ impl<K: AnyObject> Context<K> {
 
     /// The same, as it came.
     pub(super) async fn answer_live(&self, kind: &Kind, key: &Key) -> Result<Option<Answer>> {
-        let path = request::to(kind, key.namespace.as_deref());
-        let answer = match self.send(path.get(&key.name, &GetParams::default())).await {
+        let path = request::to(kind, key.namespace());
+        let answer = match self.send(path.get(key.name(), &GetParams::default())).await {
             Ok(answer) => Some(answer),
             Err(error) if request::is_not_found(&error) => None,
             Err(error) => return Err(error),
@@ -228,7 +228,7 @@ impl<K: AnyObject> Context<K> {
 
     /// The key of an object beside the primary.
     pub(super) fn key_beside(&self, kind: &Kind, name: &str) -> Key {
-        let namespace = self.run.key.namespace.clone().filter(|_| kind.is_namespaced());
-        Key { namespace, name: Arc::from(name) }
+        let namespace = self.run.key.namespace().filter(|_| kind.is_namespaced());
+        Key::new(namespace, name)
     }
 }

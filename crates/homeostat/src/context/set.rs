@@ -58,9 +58,9 @@ impl<K: AnyObject> Context<K> {
     /// The key that a child will have: beside the primary unless it says otherwise.
     fn key_of_child<T: AnyObject>(&self, kind: &Kind, child: &T) -> Key {
         let key = Key::of(child);
-        match key.namespace {
+        match key.namespace() {
             Some(_) => key,
-            None => self.key_beside(kind, &key.name),
+            None => self.key_beside(kind, key.name()),
         }
     }
 }

@@ -37,7 +37,7 @@ impl<K: AnyObject> Context<K> {
             serde_json::to_vec(&desired).map_err(|e| request::undecodable(&kind, &key, e))?;
         let params =
             PostParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
-        let path = request::to(&kind, key.namespace.as_deref());
+        let path = request::to(&kind, key.namespace());
         let answer = match self.send(path.create(&params, body)).await {
             Err(error) if named && error.is_conflict() => {
                 // Made by an earlier reconcile whose answer got lost, or by a stranger.
@@ -79,9 +79,9 @@ impl<K: AnyObject> Context<K> {
             Some(Preconditions { uid: uid.clone(), ..preconditions.unwrap_or_default() });
         let revision_guarded =
             params.preconditions.as_ref().is_some_and(|p| p.resource_version.is_some());
-        let path = request::to(&kind, key.namespace.as_deref());
+        let path = request::to(&kind, key.namespace());
         self.memory(|memory| memory.disown(&(kind.clone(), key.clone())));
-        match self.send(path.delete(&key.name, &params)).await {
+        match self.send(path.delete(key.name(), &params)).await {
             Ok(_) => {}
             Err(error) if request::is_not_found(&error) => return Ok(()),
             Err(error) if error.is_conflict() && !revision_guarded => return Ok(()),
@@ -128,13 +128,13 @@ impl<K: AnyObject> Context<K> {
         (kind, key): (&Kind, &Key),
         patch: &Value,
     ) -> Result<Arc<T>> {
-        let path = request::to(kind, key.namespace.as_deref());
+        let path = request::to(kind, key.namespace());
         let params =
             PatchParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
         let patch = Patch::Merge(patch);
         let request = match part {
-            Some(part) => path.patch_subresource(part, &key.name, &params, &patch),
-            None => path.patch(&key.name, &params, &patch),
+            Some(part) => path.patch_subresource(part, key.name(), &params, &patch),
+            None => path.patch(key.name(), &params, &patch),
         };
         // Looked at before the write: its event may come before its answer.
         let cached = self.cache_of(kind, key, Part::Whole).and_then(|all| all.entry(key));

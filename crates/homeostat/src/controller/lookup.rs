@@ -34,7 +34,7 @@ impl Lookup {
                 informer.map(|informer| informer.entries()).unwrap_or_default()
             }
         };
-        let here = |key: &Key| namespace.is_none() || key.namespace.as_deref() == namespace;
+        let here = |key: &Key| namespace.is_none() || key.namespace() == namespace;
         entries.iter().map(key).filter(here).collect()
     }
 

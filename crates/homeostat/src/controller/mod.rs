@@ -243,7 +243,7 @@ impl<K: AnyObject> Controller<K> {
     ///     .index_field::<Pod>(mounted)
     ///     .watches_async(async |secret: Arc<Secret>, pods: Lookup| {
     ///         let mut keys = pods.by_index("spec.volumes.secret.secretName", &secret.name_any())?;
-    ///         keys.retain(|key| key.namespace.as_deref() == secret.metadata.namespace.as_deref());
+    ///         keys.retain(|key| key.namespace() == secret.metadata.namespace.as_deref());
     ///         Ok(keys)
     ///     });
     /// ```

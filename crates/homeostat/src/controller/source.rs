@@ -126,8 +126,8 @@ fn owner_keys(
         if reference.kind != owner.kind() || group != owner.group() {
             return None;
         }
-        let namespace = child.header.key.namespace.clone().filter(|_| owner.is_namespaced());
-        let key = Key { namespace, name: Arc::from(reference.name.as_str()) };
+        let namespace = child.header.key.namespace().filter(|_| owner.is_namespaced());
+        let key = Key::new(namespace, &reference.name);
         let is_ours = primaries.entry(&key).is_some_and(|entry| entry.header.uid == reference.uid);
         (is_ours || gone).then_some(key)
     };

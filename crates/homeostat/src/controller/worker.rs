@@ -101,7 +101,7 @@ impl<K: AnyObject> Worker<K> {
         let time = self.shared.env.now();
         let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
-        let fresh = match self.primaries.informer(key.namespace.as_deref()) {
+        let fresh = match self.primaries.informer(key.namespace()) {
             Some(cache) => self.shared.settle_primary(key, &cache).await,
             None => Ok(()),
         };
@@ -379,7 +379,7 @@ async fn is_gone<K: AnyObject>(error: &Error, context: Option<&Context<K>>) -> b
         return false;
     };
     let (kind, key) = (context.kind(), context.key());
-    let alike = details.name == *key.name
+    let alike = details.name == key.name()
         && details.group == kind.group()
         && (details.kind == kind.plural() || details.kind == kind.kind());
     // The answer does not say of which namespace it speaks: a namesake may be what is missing.

@@ -49,7 +49,7 @@ impl Rules<Key> {
     /// The rules of controllers: namespaces take turns. Cluster-scoped keys share a lane.
     #[must_use]
     pub fn by_namespace() -> Self {
-        Self { lane: |key| key.namespace.as_deref(), ..Self::default() }
+        Self { lane: |key| key.namespace(), ..Self::default() }
     }
 }
 

@@ -238,7 +238,7 @@ impl World {
 
     fn tell(&mut self, delta: &Delta) {
         let header = &delta.object().header;
-        let name = NAMES.iter().position(|name| **name == *header.key.name).unwrap();
+        let name = NAMES.iter().position(|name| **name == *header.key.name()).unwrap();
         let before = match delta.change {
             EventKind::Deleted => self.told.remove(&name),
             _ => self.told.insert(name, header.resource_version.parse().unwrap()),

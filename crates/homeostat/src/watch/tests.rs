@@ -31,7 +31,8 @@ impl Followed {
         let log = Arc::clone(&told);
         informer.on_event(move |delta| {
             let header = &delta.object().header;
-            let line = format!("{} {} {}", delta.change, header.key.name, header.resource_version);
+            let line =
+                format!("{} {} {}", delta.change, header.key.name(), header.resource_version);
             log.lock().unwrap().push(line);
         });
         informer.start();
@@ -66,7 +67,7 @@ impl Followed {
     }
 
     fn names(&self) -> Vec<String> {
-        self.informer.entries().iter().map(|e| e.header.key.name.to_string()).collect()
+        self.informer.entries().iter().map(|e| e.header.key.name().to_owned()).collect()
     }
 }
 

@@ -160,10 +160,7 @@ impl Question {
             operation: request.operation,
             object: decode(&request.object)?,
             old: decode(&request.old_object)?,
-            key: Key {
-                namespace: request.namespace.as_deref().filter(|n| !n.is_empty()).map(Into::into),
-                name: request.name.as_str().into(),
-            },
+            key: Key::new(request.namespace.as_deref(), &request.name),
             subresource: request.sub_resource.clone().filter(|part| !part.is_empty()),
             user: request.user_info.username.clone(),
             groups: request.user_info.groups.clone(),

@@ -124,11 +124,11 @@ impl SelfSigned {
         if self.names.is_empty() {
             return Err(Error::terminal("a self-signed certificate needs a service or a host"));
         }
-        let namespace = self.secret.namespace.as_deref().unwrap_or_default();
+        let namespace = self.secret.namespace().unwrap_or_default();
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let terms = Terms { names: &self.names, lifetime: self.lifetime };
         for _ in 0..TRIES {
-            let secret = api.get_opt(&self.secret.name).await?;
+            let secret = api.get_opt(self.secret.name()).await?;
             let data = secret.as_ref().and_then(|secret| secret.data.as_ref());
             let old = data.and_then(Papers::read);
             let (papers, due) =
@@ -138,7 +138,7 @@ impl SelfSigned {
             }
             let is_new = secret.is_none();
             let mut secret = secret.unwrap_or_default();
-            secret.metadata.name = Some(self.secret.name.to_string());
+            secret.metadata.name = Some(self.secret.name().to_owned());
             secret.data.get_or_insert_default().extend(papers.write());
             let params = PostParams::default();
             let written = if is_new {
@@ -146,7 +146,7 @@ impl SelfSigned {
                 api.create(&params, &secret).await
             } else {
                 // Guarded by the version that was read: of two replicas one renews.
-                api.replace(&self.secret.name, &params, &secret).await
+                api.replace(self.secret.name(), &params, &secret).await
             };
             match written.map_err(Error::from) {
                 Ok(_) => {

@@ -107,7 +107,7 @@ fn requeue_goes_behind_the_keys_already_waiting() {
         let answer = |run| Ok(if run == 0 { Outcome::Requeue } else { Outcome::Done });
         let running = cluster.start(scripted(answer).concurrency(1)).await;
         let records = cluster.runs(&running.journal(), 4).await;
-        let order: Vec<&str> = records.iter().map(|record| &*record.key.name).collect();
+        let order: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
         assert_eq!(order, ["a", "b", "c", "a"]);
         assert_eq!(triggers(&records[3]), "requeued");
     });
@@ -158,10 +158,10 @@ fn keys_that_fail_together_are_not_retried_together_unless_told_so() {
         let fail = async |_: Arc<ConfigMap>, _: Context<ConfigMap>| failure();
         let running = cluster.start(Controller::new(fail).concurrency(10)).await;
         let ten = |all: &[Arc<Record>]| {
-            all.iter().filter(|record| record.key.name.starts_with("key-")).count() >= 10
+            all.iter().filter(|record| record.key.name().starts_with("key-")).count() >= 10
         };
         let mut records = cluster.until_recorded(&running.journal(), ten).await;
-        records.retain(|record| record.key.name.starts_with("key-"));
+        records.retain(|record| record.key.name().starts_with("key-"));
         let delay = |record: &Arc<Record>| record.next.unwrap().duration_since(record.time);
         let delays: BTreeSet<i128> = records[..10].iter().map(|r| delay(r).as_millis()).collect();
         assert!(delays.len() > 5, "{delays:?}");

@@ -66,7 +66,7 @@ fn a_followed_object_wakes_those_who_follow_it_and_nobody_else() {
         let woken = |record: &&Arc<Record>| triggers(record).contains(&news);
         let records = journal.records();
         assert_eq!(records.iter().filter(woken).count(), 2, "{journal}");
-        assert!(records[before..].iter().all(|record| &*record.key.name != "c"), "{journal}");
+        assert!(records[before..].iter().all(|record| record.key.name() != "c"), "{journal}");
 
         // One that comes, and one that goes.
         cluster.create(&secret("other", "late")).await;

@@ -69,7 +69,7 @@ fn handlers_hear_of_every_change_in_order() {
         let told = Arc::<Mutex<Vec<String>>>::default();
         let log = Arc::clone(&told);
         informer.on_event(move |delta| {
-            if &*delta.key().name == "x" {
+            if delta.key().name() == "x" {
                 log.lock().unwrap().push(format!("{} {}", delta.change, delta.initial));
             }
         });

@@ -114,9 +114,9 @@ fn not_finding_the_primary_is_no_error() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
         let reconcile = async |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
-            let namespace = context.key().namespace.clone().unwrap();
+            let namespace = context.key().namespace().unwrap();
             let api: homeostat::kube::Api<ConfigMap> =
-                homeostat::kube::Api::namespaced(context.client().clone(), &namespace);
+                homeostat::kube::Api::namespaced(context.client().clone(), namespace);
             api.delete("a", &Default::default()).await?;
             api.get("a").await?;
             Ok(Outcome::Done)

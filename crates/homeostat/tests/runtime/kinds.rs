@@ -202,7 +202,7 @@ fn objects_are_found_by_a_field_that_the_controller_indexes() {
             ctx.merge_patch::<ConfigMap>(ctx.key(), &patch).await?;
             Ok(Outcome::Done)
         };
-        let first = |entry: &homeostat::cache::Entry| vec![entry.header.key.name[..1].to_owned()];
+        let first = |entry: &homeostat::cache::Entry| vec![entry.header.key.name()[..1].to_owned()];
         let controller = Controller::new(count)
             .index_field::<Secret>("metadata.labels.of")
             .relates(Related::read(Kind::of::<Secret>()).index("first", first));

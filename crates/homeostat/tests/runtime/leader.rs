@@ -116,7 +116,7 @@ fn writes_through_the_plain_client_stop_at_the_fence_too() {
     on_cluster(async |cluster| {
         async fn sneaky(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
             let client = context.client().clone();
-            let namespace = context.key().namespace.clone().unwrap();
+            let namespace = context.key().namespace().unwrap().to_owned();
             let env = context.env().clone();
             // On a task of its own, which nobody gives up for us.
             let late = tokio::spawn(async move {
@@ -275,7 +275,7 @@ fn a_worker_that_outlives_the_grace_writes_nothing_once_another_leads() {
     on_cluster(async |cluster| {
         async fn stubborn(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
             let (client, env) = (context.client().clone(), context.env().clone());
-            let namespace = context.key().namespace.clone().unwrap();
+            let namespace = context.key().namespace().unwrap().to_owned();
             // On a task of its own: dropping the reconcile does not end it.
             drop(tokio::spawn(async move {
                 env.sleep(Duration::from_secs(20)).await;

@@ -51,7 +51,7 @@ fn namespaces_join_and_leave_while_the_controller_runs() {
         let running = cluster.start_manager(manager).await;
         let journal = running.journal();
         let records = cluster.until_recorded(&journal, |records| !records.is_empty()).await;
-        assert_eq!(records[0].key.namespace.as_deref(), Some(&*first));
+        assert_eq!(records[0].key.namespace(), Some(&*first));
 
         namespaces.set([&*first, &*second]);
         let in_second = |name: &str| Key::namespaced(&*second, name);
@@ -80,7 +80,7 @@ fn namespaces_join_and_leave_while_the_controller_runs() {
         make(&cluster.client, &second, "c").await;
         ran("c").await;
         let records = journal.records();
-        assert!(records.iter().all(|record| &*record.key.name != "ignored"), "{journal}");
+        assert!(records.iter().all(|record| record.key.name() != "ignored"), "{journal}");
         assert!(endings(&records).iter().all(|end| end == "done"), "{journal}");
         assert_eq!(running.caches().informers().len(), 2, "{:?}", running.caches());
         assert!(running.health().is_ready(), "{}", running.health());
@@ -144,7 +144,7 @@ fn a_group_is_read_as_one_while_its_scopes_change() {
         let indexed = group.by_index("data.value", "1").unwrap();
         assert_eq!(indexed.len(), 2);
         assert_eq!(
-            group.entries().iter().filter(|e| e.header.key.namespace == a.namespace).count(),
+            group.entries().iter().filter(|e| e.header.key.namespace() == a.namespace()).count(),
             1
         );
 

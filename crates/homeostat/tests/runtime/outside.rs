@@ -68,7 +68,7 @@ impl External for Record {
 fn controller(world: &World, policy: Policy) -> Controller<ConfigMap> {
     let world = world.clone();
     Controller::new(move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
-        let record = Record { world: world.clone(), name: context.key().name.to_string() };
+        let record = Record { world: world.clone(), name: context.key().name().to_owned() };
         async move {
             match context.external("dns", policy, &record).await? {
                 Outside::Removed => Ok(Outcome::Done),
@@ -127,7 +127,7 @@ fn the_intent_is_on_record_before_the_call_and_a_restart_finishes_it() {
         cluster.create(&config("b", "1")).await;
         cluster.quiet().await;
         let records = running.journal().records();
-        let b = records.iter().find(|r| &*r.key.name == "b").unwrap();
+        let b = records.iter().find(|r| r.key.name() == "b").unwrap();
         let verbs: Vec<&str> = b.writes.iter().map(|write| write.verb).collect();
         assert_eq!(verbs, ["finalizer", "external", "external"], "intent, then id");
         running.stop().await.unwrap();

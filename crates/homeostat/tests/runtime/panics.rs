@@ -29,7 +29,7 @@ fn a_transform_that_panics_keeps_one_object_out_and_all_others_in() {
         });
         let running = cluster.start_manager(manager).await;
         let named = |name: &str| {
-            running.journal().records().iter().filter(|r| &*r.key.name == name).count()
+            running.journal().records().iter().filter(|r| r.key.name() == name).count()
         };
         cluster.until_recorded(&running.journal(), |_| named("good") == 1).await;
         cluster.create(&config("later", "1")).await;
@@ -61,8 +61,8 @@ fn an_index_that_panics_on_one_object_is_said_to_who_looks_something_up() {
             Ok(Outcome::Done)
         };
         let related = Related::read(Kind::of::<Secret>()).index("touchy", |entry| {
-            assert!(&*entry.header.key.name != "bad" || entry.header.labels.contains_key("mended"));
-            vec![entry.header.key.name.to_string()]
+            assert!(entry.header.key.name() != "bad" || entry.header.labels.contains_key("mended"));
+            vec![entry.header.key.name().to_owned()]
         });
         let running = cluster.start(Controller::new(look).relates(related)).await;
         let journal = running.journal();
@@ -133,11 +133,11 @@ fn a_decoder_that_panics_costs_no_worker_and_strands_no_key() {
         assert_eq!(running.journal().total(), 0);
         cluster.create(&budget("b", 1)).await;
         let records = cluster.runs(&running.journal(), 1).await;
-        assert_eq!(&*records[0].key.name, "b");
+        assert_eq!(records[0].key.name(), "b");
         let patch = json!({ "spec": { "minAvailable": 1 } });
         cluster.patch::<crate::budget::PodDisruptionBudget>("a", patch).await;
         let records = cluster.runs(&running.journal(), 2).await;
-        assert_eq!(&*records[1].key.name, "a");
+        assert_eq!(records[1].key.name(), "a");
         running.stop().await.unwrap();
     });
 }

@@ -49,7 +49,7 @@ fn what_a_selection_leaves_out_is_not_cached_and_still_read() {
         let informers = running.caches().informers();
         let secrets = informers.iter().find(|informer| informer.kind().kind() == "Secret").unwrap();
         let names: Vec<String> =
-            secrets.entries().iter().map(|entry| entry.header.key.name.to_string()).collect();
+            secrets.entries().iter().map(|entry| entry.header.key.name().to_owned()).collect();
         assert_eq!(names, ["in"]);
 
         // Once it is in the cache, what the cache knows is not asked of the API.
@@ -140,7 +140,8 @@ fn primaries_are_selected_by_their_fields() {
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         cluster.nothing_more().await;
-        let names: Vec<String> = journal.records().iter().map(|r| r.key.name.to_string()).collect();
+        let names: Vec<String> =
+            journal.records().iter().map(|r| r.key.name().to_owned()).collect();
         assert_eq!(names, ["b"]);
         let words = running.health().to_string();
         assert_eq!(words, "ok source ConfigMap (metadata.name=b)\n");
@@ -260,7 +261,7 @@ fn every_owner_is_woken_where_that_is_asked_for() {
         let before = journal.records().len();
         cluster.patch::<Secret>("child", json!({ "metadata": { "labels": { "x": "y" } } })).await;
         let records = cluster.runs(&journal, before + 2).await;
-        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        let woken: Vec<&str> = records[before..].iter().map(|record| record.key.name()).collect();
         assert_eq!(woken, ["a", "b"], "{journal}");
         running.stop().await.unwrap();
     });

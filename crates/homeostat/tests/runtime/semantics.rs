@@ -161,13 +161,13 @@ fn a_child_that_changes_hands_wakes_both_owners() {
         let before = journal.records().len();
         cluster.patch::<Secret>("child", owned("b", &uids[1])).await;
         let records = cluster.runs(&journal, before + 2).await;
-        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        let woken: Vec<&str> = records[before..].iter().map(|record| record.key.name()).collect();
         assert_eq!(woken, ["a", "b"]);
 
         // Another object of the owner's name, of an earlier life, is not the owner.
         cluster.patch::<Secret>("child", owned("a", "an-earlier-one")).await;
         let records = cluster.runs(&journal, before + 3).await;
-        assert_eq!(&*records[before + 2].key.name, "b");
+        assert_eq!(records[before + 2].key.name(), "b");
         cluster.nothing_more().await;
         assert_eq!(journal.records().len(), before + 3, "{journal}");
     });

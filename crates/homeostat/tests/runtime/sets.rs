@@ -79,7 +79,7 @@ fn a_key_that_fails_too_often_is_given_up_until_it_changes() {
         let log = told.clone();
         let controller = Controller::new(reconcile).backoff(backoff);
         let controller = controller.give_up_after(3, move |key, error| {
-            log.lock().unwrap().push(format!("{}: {error}", key.name));
+            log.lock().unwrap().push(format!("{}: {error}", key.name()));
         });
         let running = cluster.start(controller).await;
         let journal = running.journal();

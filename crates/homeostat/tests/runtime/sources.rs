@@ -35,7 +35,7 @@ fn a_watched_kind_wakes_the_keys_it_names_before_and_after() {
             .patch::<Secret>("pointer", json!({ "metadata": { "labels": { "to": "b" } } }))
             .await;
         let records = cluster.runs(&journal, before + 2).await;
-        let woken: Vec<&str> = records[before..].iter().map(|record| &*record.key.name).collect();
+        let woken: Vec<&str> = records[before..].iter().map(|record| record.key.name()).collect();
         assert_eq!(woken, ["a", "b"]);
         let words = format!("Secret {}/pointer updated", cluster.namespace);
         assert_eq!(triggers(&records[before]), words);
@@ -63,7 +63,7 @@ fn filters_and_label_scopes_keep_changes_away() {
         cluster.runs(&journal, 2).await;
         patch(json!({ "spec": { "minAvailable": 5 } })).await;
         let records = cluster.runs(&journal, 3).await;
-        assert!(records.iter().all(|record| &*record.key.name == "seen"));
+        assert!(records.iter().all(|record| record.key.name() == "seen"));
     });
 }
 
@@ -119,8 +119,7 @@ fn a_list_with_an_object_that_does_not_fit_is_an_error_from_the_cache_as_from_th
         cluster.create(&config("a", "1")).await;
         for declared in [true, false] {
             let list = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
-                let (kind, namespace) = (Kind::of::<Secret>(), ctx.key().namespace.clone());
-                ctx.list_of::<Misread>(&kind, namespace.as_deref(), "").await?;
+                ctx.list_of::<Misread>(&Kind::of::<Secret>(), ctx.key().namespace(), "").await?;
                 Ok(Outcome::Done)
             };
             cluster.create(&secret("misfit", "1")).await;

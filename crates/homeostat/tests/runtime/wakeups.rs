@@ -33,7 +33,7 @@ fn a_channel_wakes_the_keys_it_names_and_strangers_do_no_harm() {
             keys.send(Key::namespaced(&*cluster.namespace, name)).await.unwrap();
         }
         let records = cluster.runs(&journal, 3).await;
-        assert_eq!((&*records[2].key.name, &*triggers(&records[2])), ("b", "source orders"));
+        assert_eq!((records[2].key.name(), &*triggers(&records[2])), ("b", "source orders"));
         drop(keys);
         cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
         cluster.runs(&journal, 4).await;
@@ -51,7 +51,7 @@ fn a_clock_wakes_every_object_again_and_again() {
         let clock = Source::every("clock", Duration::from_secs(2));
         let running = cluster.start(controller.watches_source(clock)).await;
         let records = cluster.runs(&running.journal(), 6).await;
-        let names: Vec<&str> = records.iter().map(|record| &*record.key.name).collect();
+        let names: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
         assert_eq!(names, ["a", "b", "a", "b", "a", "b"]);
         cluster.assert_apart(records[2].time, records[4].time, Duration::from_secs(2));
         assert_eq!(triggers(&records[5]), "source clock");
@@ -107,7 +107,7 @@ fn a_map_may_look_around_and_is_asked_again_when_it_fails() {
         cluster.runs(&journal, 3).await;
         cluster.create(&secret("s", "1")).await;
         let records = cluster.runs(&journal, 5).await;
-        let woken: Vec<&str> = records[3..].iter().map(|record| &*record.key.name).collect();
+        let woken: Vec<&str> = records[3..].iter().map(|record| record.key.name()).collect();
         assert_eq!(woken, ["a", "c"]);
         assert_eq!(triggers(&records[3]), format!("Secret {}/s added", cluster.namespace));
 
@@ -123,7 +123,7 @@ fn a_map_may_look_around_and_is_asked_again_when_it_fails() {
             .await
             .split_off(5)
             .iter()
-            .map(|record| format!("{}: {}", record.key.name, triggers(record)))
+            .map(|record| format!("{}: {}", record.key.name(), triggers(record)))
             .collect();
         woken.sort_unstable();
         let event =
@@ -228,7 +228,7 @@ fn a_subscriber_whose_object_is_gone_hears_of_the_next_one() {
         cluster.create(&config("next", "1")).await;
         gate.add_permits(100);
         let seen = |all: &[Arc<Record>], by: &str, name: &str| {
-            all.iter().any(|r| &*r.controller == by && &*r.key.name == name)
+            all.iter().any(|r| &*r.controller == by && r.key.name() == name)
         };
         let next = |all: &[Arc<Record>]| seen(all, "one", "next") && seen(all, "two", "next");
         let records = cluster.until_recorded(&journal, next).await;
@@ -291,7 +291,7 @@ fn changes_that_nobody_waits_for_go_behind_the_others() {
         cache.wait_for_revision(&revision, Duration::from_secs(60)).await.unwrap();
         gate.add_permits(3);
         let records = cluster.runs(&journal, 6).await;
-        let order: Vec<&str> = records[3..].iter().map(|record| &*record.key.name).collect();
+        let order: Vec<&str> = records[3..].iter().map(|record| record.key.name()).collect();
         assert_eq!(order, ["a", "c", "b"]);
         running.stop().await.unwrap();
     });
