@@ -1,3 +1,5 @@
+//! What Services promise: connections that outlive their endpoints, and where new ones lead.
+
 use super::*;
 use serde_json::{Value, from_value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
