@@ -67,6 +67,8 @@ impl DataDirectory {
     pub fn below(&self, name: &str) -> Result<PathBuf, StorageError> {
         let path = self.path.join(name);
         make_private(&path)?;
+        // What is written below is durable only if the way to it is.
+        sync_directory(&self.path)?;
         Ok(path)
     }
 

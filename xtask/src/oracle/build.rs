@@ -1,10 +1,11 @@
 //! Builds the oracle's programs with Go, once per version, into the user's cache.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Binaries, ETCD, KUBERNETES, modules, must_exist};
+use super::{Binaries, ETCD, KUBERNETES, OLDER_KUBECTL, modules, must_exist};
 use crate::workspace::{cache, find, guarded};
 
 /// One program: its name, the module that pins it, its package.
@@ -12,13 +13,19 @@ struct Program {
     name: &'static str,
     module: &'static str,
     package: &'static str,
+    /// The version it is stamped with.
+    version: &'static str,
     /// How Go makes it: a command is built, the conformance suite is compiled as a test.
     verb: &'static [&'static str],
 }
 
 const fn command(name: &'static str, module: &'static str, package: &'static str) -> Program {
-    Program { name, module, package, verb: &["build"] }
+    Program { name, module, package, version: KUBERNETES, verb: &["build"] }
 }
+
+/// A client that is older than the server.
+const OLDER: Program =
+    Program { version: OLDER_KUBECTL, ..command("kubectl-1.32", "kubectl", ".") };
 
 /// What every comparison needs.
 const SERVERS: [Program; 3] = [
@@ -40,12 +47,18 @@ const CLIENTS: [Program; 4] = [
         name: "e2e.test",
         module: "kubernetes",
         package: "k8s.io/kubernetes/test/e2e",
+        version: KUBERNETES,
         verb: &["test", "-c"],
     },
 ];
 
 pub(super) fn servers() -> Result<Binaries> {
     ensure_all(&SERVERS)
+}
+
+/// The older kubectl.
+pub(super) fn older_kubectl() -> Result<PathBuf> {
+    Ok(ensure_all(&[OLDER])?.path(OLDER.name))
 }
 
 pub(super) fn clients() -> Result<Binaries> {
@@ -73,7 +86,7 @@ fn ensure_all(programs: &[Program]) -> Result<Binaries> {
 fn build(binaries: &Binaries, program: &Program) -> Result<()> {
     let name = program.name;
     let Some(go) = find("go") else {
-        bail!("Go is missing: install Go 1.26 or newer to build {name} {KUBERNETES}");
+        bail!("Go is missing: install Go 1.26 or newer to build {name} {}", program.version);
     };
     println!("building {name} (once; the cache keeps it)");
     let started = Instant::now();
@@ -84,7 +97,13 @@ fn build(binaries: &Binaries, program: &Program) -> Result<()> {
         .env("CGO_ENABLED", "0")
         .args(program.verb)
         // Nobody looks at these programs with a debugger, and what one needs takes long to make.
-        .args(["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", &linker_flags()?, "-o"])
+        .args([
+            "-trimpath",
+            "-gcflags=all=-dwarf=false",
+            "-ldflags",
+            &linker_flags(program.version)?,
+            "-o",
+        ])
         .arg(&unfinished)
         .arg(program.package)
         .status()
@@ -96,12 +115,12 @@ fn build(binaries: &Binaries, program: &Program) -> Result<()> {
 }
 
 /// Stamps the version: an unstamped server says v0.0.0, and clients skip what they think it lacks.
-fn linker_flags() -> Result<String> {
-    let mut parts = KUBERNETES.split('.');
+fn linker_flags(version: &str) -> Result<String> {
+    let mut parts = version.split('.');
     let (major, minor) = (parts.next(), parts.next());
-    let (Some(major), Some(minor)) = (major, minor) else { bail!("{KUBERNETES} is not a version") };
+    let (Some(major), Some(minor)) = (major, minor) else { bail!("{version} is not a version") };
     let package = "k8s.io/component-base/version";
     Ok(format!(
-        "-s -w -X {package}.gitVersion=v{KUBERNETES} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+        "-s -w -X {package}.gitVersion=v{version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
     ))
 }

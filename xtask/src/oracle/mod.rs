@@ -8,6 +8,7 @@ mod build;
 mod start;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 
@@ -15,6 +16,8 @@ pub(crate) use start::Oracle;
 
 /// The version of Kubernetes that judges.
 pub(crate) const KUBERNETES: &str = "1.36.4";
+/// The version of the second kubectl: older clients send other requests.
+const OLDER_KUBECTL: &str = "1.32.13";
 /// The version of etcd below it.
 pub(crate) const ETCD: &str = "3.6.16";
 
@@ -83,6 +86,20 @@ pub(crate) fn binaries() -> Result<Binaries> {
 /// The same, with the real controllers and the conformance suite.
 pub(crate) fn clients() -> Result<Binaries> {
     build::clients()
+}
+
+/// A kubectl that is older than the server: `installed`, if it is of that version, or one that is built.
+pub(crate) fn older_kubectl(installed: Option<PathBuf>) -> Result<PathBuf> {
+    let (minor, _) = OLDER_KUBECTL.rsplit_once('.').unwrap_or((OLDER_KUBECTL, ""));
+    let is_older = |path: &PathBuf| {
+        let asked = Command::new(path).args(["version", "--client"]).output();
+        let said = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        said.is_ok_and(|said| said.contains(&format!("Client Version: v{minor}.")))
+    };
+    match installed.filter(is_older) {
+        Some(path) => Ok(path),
+        None => build::older_kubectl(),
+    }
 }
 
 /// The folder of the oracle's Go modules.

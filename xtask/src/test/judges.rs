@@ -33,8 +33,11 @@ impl Programs {
         if required && let Err(error) = clients {
             return Err(error).context("the oracle is required");
         }
-        let built = servers.as_ref().ok().map(Binaries::kubectl);
-        let kubectls: Vec<PathBuf> = built.into_iter().chain(installed).collect();
+        // Where none can be built, whatever is installed is asked.
+        let kubectls: Vec<PathBuf> = match &servers {
+            Ok(built) => vec![built.kubectl(), oracle::older_kubectl(installed)?],
+            Err(_) => installed.into_iter().collect(),
+        };
         if required && kubectls.is_empty() {
             bail!("no kubectl was found or built");
         }
@@ -69,9 +72,17 @@ impl Judges {
             stages.miss(&format!("the tests with the real controllers: {error:#}"));
         }
         if programs.kubectls.is_empty() {
-            stages.miss("everything driven through kubectl: install kubectl, or Go to build one");
+            stages.miss(
+                "the tests of the binary, which are driven through kubectl: install kubectl, or Go \
+                 to build one",
+            );
         }
         Ok(Self { oracle, programs, content: false })
+    }
+
+    /// Whether there is any kubectl.
+    pub(super) fn has_kubectl(&self) -> bool {
+        !self.programs.kubectls.is_empty()
     }
 
     /// The real controllers and the conformance suite.

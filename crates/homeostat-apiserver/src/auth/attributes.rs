@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::json;
 
 use super::User;
+use crate::registry::options;
 use crate::status::Status;
 
 /// A verb and what it is about.
@@ -141,20 +142,14 @@ impl Attributes {
     }
 }
 
-/// Whether the query asks for a watch, and the one name that its field selector leaves.
+/// Whether the query asks for a watch, and the one name that its field selector leaves. It is read as
+/// the verb reads it: what is judged here is what is done there.
 fn read_query(query: &str) -> (bool, String) {
-    let (mut watch, mut name) = (false, String::new());
-    for (key, value) in form_urlencoded::parse(query.as_bytes()) {
-        match key.as_ref() {
-            "watch" => watch = !matches!(value.as_ref(), "0" | "false"),
-            "fieldSelector" => {
-                let chosen = value.split(',').find_map(|one| one.strip_prefix("metadata.name="));
-                name = chosen.unwrap_or_default().trim_start_matches('=').to_owned();
-            }
-            _ => {}
-        }
-    }
-    (watch, name)
+    let query = options::read(query);
+    let selector = query.get("fieldSelector").map_or("", String::as_str);
+    let chosen = selector.split(',').find_map(|one| one.strip_prefix("metadata.name="));
+    let name = chosen.unwrap_or_default().trim_start_matches('=').to_owned();
+    (options::flag(&query, "watch"), name)
 }
 
 #[cfg(test)]
@@ -177,6 +172,8 @@ mod tests {
             ("GET", "/api/v1/pods?watch=1", "watch pods. /"),
             ("GET", "/api/v1/watch/namespaces/a/pods/b", "watch pods. a/b"),
             ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Db", "list pods. /b"),
+            ("GET", "/api/v1/pods?fieldSelector=&fieldSelector=metadata.name%3Db", "list pods. /"),
+            ("GET", "/api/v1/pods?watch=0&watch=1", "list pods. /"),
             ("HEAD", "/api/v1/namespaces/a/pods/b", "get pods. a/b"),
             ("POST", "/api/v1/namespaces/a/pods/b/eviction", "create pods/eviction. a/b"),
             (

@@ -11,7 +11,7 @@ use super::{answer, decode, shown};
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;
-use crate::registry::{self, PartWrite, Registry, ScaleWrite, Target, rules};
+use crate::registry::{self, PartWrite, Registry, Target, rules};
 use crate::server::Shared;
 use crate::status::Status;
 use crate::store::Stored;
@@ -94,9 +94,9 @@ impl Call {
         let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
         let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
-            ScaleWrite::Replace(decode::object(&self.headers, &self.body)?)
+            PartWrite::Replace(decode::object(&self.headers, &self.body)?)
         } else {
-            ScaleWrite::Patch(self.read_patch()?)
+            PartWrite::Patch(self.read_patch()?)
         };
         let set = || self.registry.set_scale(&self.target, &write, &options);
         let (written, said) = self.settle(&options.inquiry, set).await?;

@@ -168,7 +168,7 @@ async fn resource(
     }
     let is_list = parts.method == Method::GET && path.name.is_empty();
     let accepted = accepted(kind, &parts.headers, is_list).map_err(warned)?;
-    let mut query = read_query(parts.uri.query().unwrap_or(""));
+    let mut query = options::read(parts.uri.query().unwrap_or(""));
     if path.watch {
         query.insert("watch".to_owned(), "true".to_owned());
         if !path.name.is_empty() {
@@ -227,6 +227,10 @@ async fn verb(
     path: &ResourcePath,
 ) -> Result<Response<Body>, Status> {
     let namespaced = call.target.kind.namespaced;
+    // Whoever may watch has been let in, and may do nothing else on this way.
+    if path.watch && method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
     match (method, path.name.as_str(), path.subresource.as_str()) {
         (&Method::GET, "", _) if call.target.kind.is_stored() => {
             call.list_or_watch(&shared.metrics).await
@@ -273,14 +277,6 @@ fn accepted(kind: &Kind, headers: &HeaderMap, is_list: bool) -> Result<Accepted,
         status.details = Some(Box::new(json!({})));
         status
     })
-}
-
-fn read_query(text: &str) -> Query {
-    let mut query = Query::new();
-    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-        query.entry(name.into_owned()).or_insert_with(|| value.into_owned());
-    }
-    query
 }
 
 /// How long a client may take to send a body.

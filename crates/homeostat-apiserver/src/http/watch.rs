@@ -113,7 +113,7 @@ impl Stream {
             let listed = shown::list(registry, target, &all).await?;
             let watcher = registry.watch(target, listed.revision)?;
             items = listed.items;
-            if options.initial_events == Some(true) && options.bookmarks {
+            if options.bookmarks {
                 initial_end = Some(listed.revision);
             }
             Some(watcher)
@@ -157,8 +157,19 @@ impl Stream {
             let env = &self.registry.env;
             let wake =
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
+            // Before the changes: whoever reads slowly always has some waiting, and would never
+            // come to the end.
+            if env.instant() >= wake {
+                self.rest(wake);
+                continue;
+            }
             tokio::select! {
                 biased;
+                _ = self.served.changed() => {
+                    if !self.registry.serves(&self.events.kind) {
+                        self.watcher = None;
+                    }
+                }
                 changes = watcher.next() => match changes {
                     Ok(changes) => {
                         let kind = self.events.kind.clone();
@@ -180,21 +191,22 @@ impl Stream {
                         self.watcher = None;
                     }
                 },
-                _ = self.served.changed() => {
-                    if !self.registry.serves(&self.events.kind) {
-                        self.watcher = None;
-                    }
-                }
-                () = env.sleep_until(wake) => {
-                    if self.bookmarks && let Some(revision) = watcher.caught_up() {
-                        self.events.write(&mut self.ready, &Event::Bookmark(revision), env.now());
-                    }
-                    self.next_bookmark = wake + BOOKMARK_EVERY;
-                    if wake == self.deadline {
-                        self.watcher = None;
-                    }
-                }
+                () = env.sleep_until(wake) => self.rest(wake),
             }
+        }
+    }
+
+    /// What is done from time to time: a bookmark, and in the end, the end.
+    fn rest(&mut self, wake: Instant) {
+        if self.bookmarks
+            && let Some(revision) = self.watcher.as_mut().and_then(Watcher::caught_up)
+        {
+            let now = self.registry.env.now();
+            self.events.write(&mut self.ready, &Event::Bookmark(revision), now);
+        }
+        self.next_bookmark = wake + BOOKMARK_EVERY;
+        if wake == self.deadline {
+            self.watcher = None;
         }
     }
 

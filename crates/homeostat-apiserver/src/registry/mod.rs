@@ -56,7 +56,6 @@ pub use delete::Deleted;
 pub(crate) use hooks::profile_of;
 pub use patch::Patch;
 pub(crate) use read::Listed;
-pub(crate) use scale::ScaleWrite;
 pub(crate) use subresource::PartWrite;
 
 /// A request's object: which kind, where.

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::create::Tracking;
 use super::options::WriteOptions;
-use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, Writer, Written, metadata, posted, rules};
+use super::subresource::{PartWrite, read_part};
+use super::update::{Area, Update, check_uid};
+use super::{Patch, Registry, Target, Writer, Written, metadata, posted};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::patch;
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -93,13 +93,6 @@ fn selector_text(selector: &Value) -> String {
     parts.join(",")
 }
 
-/// A write of a `Scale`.
-#[derive(Debug)]
-pub(crate) enum ScaleWrite {
-    Replace(Body),
-    Patch(Patch),
-}
-
 impl Registry {
     /// The `Scale` of an object as its kind shows it.
     ///
@@ -113,7 +106,7 @@ impl Registry {
     pub(crate) fn set_scale(
         &self,
         target: &Target,
-        write: &ScaleWrite,
+        write: &PartWrite,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let kind = &target.kind;
@@ -128,7 +121,8 @@ impl Registry {
         let scales = RefCell::new((Value::Null, Value::Null));
         let change = |live: &Value| {
             let current = view(kind, &places, live);
-            let scale = wanted(write, form, &current)?;
+            let scale = wanted(write, form, target, &current, options)?;
+            check_uid(target, metadata::uid(live), metadata::uid(&scale))?;
             let mut review = review(&writer, target, options, scale, &current);
             admission::mutate(&mut review)?;
             let scale = review.object;
@@ -177,21 +171,18 @@ fn review<'r>(
 }
 
 /// The `Scale` that a write asks for.
-fn wanted(write: &ScaleWrite, form: &Kind, current: &Value) -> Result<Value, Status> {
-    let mut scale = match write {
-        ScaleWrite::Replace(body) => body.value.clone(),
-        ScaleWrite::Patch(Patch::Json(operations)) => {
-            rules::refused(patch::json(current, operations))?
-        }
-        ScaleWrite::Patch(Patch::Merge(change) | Patch::Strategic(change)) => {
-            rules::refused(patch::merge(current, change))?
-        }
-        ScaleWrite::Patch(Patch::Apply(body)) => {
-            rules::refused(patch::merge(current, &body.value))?
-        }
+fn wanted(
+    write: &PartWrite,
+    form: &Kind,
+    target: &Target,
+    current: &Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    let PartWrite::Patch(Patch::Apply(body)) = write else {
+        return read_part(form, target, write, current, options);
     };
-    rules::complete_type(form, &mut scale);
-    Ok(scale)
+    let merged = Patch::Merge(body.value.clone());
+    read_part(form, target, &PartWrite::Patch(merged), current, options)
 }
 
 /// Whether any manager owns the field.

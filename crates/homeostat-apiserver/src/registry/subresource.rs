@@ -6,9 +6,10 @@ use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
 use super::{Body, Patch, Registry, Target, Written, metadata, patched, rules};
+use crate::kinds::Kind;
 use crate::status::Status;
 
-/// A write through a subresource that shows the whole object.
+/// A write through a subresource: of the whole object, or of what stands for it.
 #[derive(Debug)]
 pub(crate) enum PartWrite {
     Replace(Body),
@@ -60,7 +61,7 @@ impl Registry {
         // Ownership follows what was sent, even where nothing of it is taken.
         let update = Update { area, tracking: Tracking::Done, unconditional: true };
         writer.update(target, update, options, |live| {
-            let mut new = read_part(target, write, live, options)?;
+            let mut new = read_part(kind, target, write, live, options)?;
             let mut object = live.clone();
             metadata::copy(&mut object, &new, "resourceVersion");
             take(&new, &mut object);
@@ -85,26 +86,31 @@ impl Registry {
     }
 }
 
-/// The whole object as the client wants it.
-fn read_part(
+/// What the client wants, read as strictly as any object of the kind `form`; `shown` is what it was
+/// shown before.
+pub(super) fn read_part(
+    form: &Kind,
     target: &Target,
     write: &PartWrite,
-    live: &Value,
+    shown: &Value,
     options: &WriteOptions,
 ) -> Result<Value, Status> {
-    let kind = &target.kind;
-    match write {
+    let mut warnings = Vec::new();
+    let new = match write {
         PartWrite::Replace(body) => {
             let mut body = body.clone();
-            rules::complete_type(kind, &mut body.value);
-            rules::check_type(kind, &body.value)?;
-            let new = rules::shape(kind, body, options.validation, &mut Vec::new())
-                .map_err(|status| rules::undecodable(kind, status))?;
+            rules::complete_type(form, &mut body.value);
+            rules::check_type(form, &body.value)?;
+            let mut new = rules::shape(form, body, options.validation, &mut warnings)
+                .map_err(|status| rules::undecodable(form, status))?;
             super::update::check_name(target, &new)?;
-            Ok(new)
+            super::create::place(target, &mut new)?;
+            new
         }
         PartWrite::Patch(patch) => {
-            patched::object(kind, live, patch, options.validation, &mut Vec::new())
+            patched::object(form, shown, patch, options.validation, &mut warnings)?
         }
-    }
+    };
+    warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
+    Ok(new)
 }

@@ -1,12 +1,15 @@
 //! What the store holds: one version of one object, its key, and what selectors may ask of it.
 
+use std::cmp::Ordering;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::pairs::Pairs;
 
-/// Where an object lives among those of its resource; ordered namespace first.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Where an object lives among those of its resource; ordered as `namespace/name` is, byte by byte,
+/// which is the order of etcd's keys and so of every list: `a-b/x` comes before `a/x`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Empty for objects of the cluster.
     pub namespace: String,
@@ -18,6 +21,23 @@ impl Key {
     /// The key of `name` in `namespace` (empty for objects of the cluster).
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Mostly both are of one namespace.
+        if self.namespace == other.namespace {
+            return self.name.cmp(&other.name);
+        }
+        let (one, two) = (self.namespace.bytes(), other.namespace.bytes());
+        one.chain(*b"/").cmp(two.chain(*b"/"))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

@@ -52,7 +52,7 @@ async fn initial_events_end_with_a_marked_bookmark() {
 async fn bookmarks_come_every_minute_to_those_who_ask() {
     let maps = api(&client(), "", "ConfigMap");
     let seen = events(&maps, &WatchParams::default().timeout(150), "0").await;
-    assert_eq!(seen, ["bookmark", "bookmark", "bookmark"]);
+    assert_eq!(seen, ["initial end", "bookmark", "bookmark", "bookmark"]);
     let plain = WatchParams::default().timeout(150).disable_bookmarks();
     assert_eq!(events(&maps, &plain, "0").await, Vec::<String>::new());
 }

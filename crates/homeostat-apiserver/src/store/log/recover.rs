@@ -75,7 +75,7 @@ pub(super) fn load(
     let begin = end.revision;
     for start in files.logs.iter().filter(|start| **start > begin) {
         if mark.is_none_or(|mark| mark.log < *start) {
-            check_unmarked(directory, *start)?;
+            remove_unmarked(directory, *start)?;
             continue;
         }
         let known = mark.filter(|mark| mark.log == *start).map(|mark| mark.bytes);
@@ -93,12 +93,13 @@ pub(super) fn load(
     }
 }
 
-/// A log that was begun but never marked holds nothing, or the mark is not the one it was.
-fn check_unmarked(directory: &Path, start: u64) -> Result<(), StorageError> {
+/// A log that was begun but never marked holds nothing, or the mark is not the one it was. It goes:
+/// the log before it goes on, and would run past its beginning.
+fn remove_unmarked(directory: &Path, start: u64) -> Result<(), StorageError> {
     let path = log_path(directory, start);
     let metadata = fs::metadata(&path).map_err(|source| failed("read", &path, source))?;
     if metadata.len() <= frame::HEADER as u64 {
-        return Ok(());
+        return fs::remove_file(&path).map_err(|source| failed("remove", &path, source));
     }
     let what = format!("it does not know of {}", path.display());
     Err(StorageError::damaged(directory.join(super::mark::NAME), 0, what))

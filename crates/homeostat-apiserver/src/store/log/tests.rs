@@ -200,6 +200,28 @@ async fn a_torn_end_that_was_never_acknowledged_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_log_that_was_begun_and_never_marked_is_no_damage_ever_after() {
+    let place = TempDir::new().unwrap();
+    let store = open(place.path(), u64::MAX).unwrap();
+    work(&store, 6).await;
+    let next = store.revision() + 1;
+    drop(store);
+    // Killed between the two: a log with nothing in it, of which the mark does not know.
+    let begun = super::recover::log_path(&place.path().join("store"), next);
+    fs::write(&begun, super::frame::header(super::MAGIC, next)).unwrap();
+    let store = open(place.path(), u64::MAX).unwrap();
+    work(&store, 6).await;
+    let (expected, next) = (contents(&store), store.revision() + 1);
+    drop(store);
+    // And killed again, when the next log had its mark but its snapshot was not written.
+    let directory = DataDirectory::open(place.path()).unwrap();
+    let mut log = Log::open(&directory, LogOptions { longest: u64::MAX }).unwrap();
+    log.begin(next).unwrap();
+    drop((log, directory));
+    assert_eq!(contents(&open(place.path(), u64::MAX).unwrap()), expected);
+}
+
+#[tokio::test]
 async fn a_gap_is_damage_even_if_the_mark_is_older() {
     let (place, bytes, end, _) = small_log().await;
     let path = logs(place.path(), "log-").remove(0);

@@ -59,7 +59,7 @@ fn a_write_that_expects_something_else_changes_nothing() {
 }
 
 #[test]
-fn lists_are_ordered_by_namespace_then_name() {
+fn lists_are_in_the_order_of_etcds_keys() {
     let store = store(10);
     for (namespace, name) in [("b", "a"), ("a", "z"), ("a", "b"), ("a-b", "c")] {
         let key = Key::new(namespace, name);
@@ -68,7 +68,7 @@ fn lists_are_ordered_by_namespace_then_name() {
     let page = store.list("maps", &Range::default()).unwrap();
     let keys: Vec<_> =
         page.items.iter().map(|i| format!("{}/{}", i.key.namespace, i.key.name)).collect();
-    assert_eq!(keys, ["a/b", "a/z", "a-b/c", "b/a"]);
+    assert_eq!(keys, ["a-b/c", "a/b", "a/z", "b/a"]);
     let only = Range { namespace: Some("a".into()), ..Range::default() };
     assert_eq!(names(&store, &only).unwrap(), ["b/1", "z/1"]);
 }
