@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use homeostat::kube::Resource;
 use homeostat::{Context, Error, Key, Object, Result};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde_json::json;
 
@@ -48,6 +49,17 @@ pub(crate) fn decide(
     }
 }
 
+/// As [`claim`], of Pods that get a finalizer with their owner: it must not be said of any of them
+/// that it is ours and not tracked.
+pub(crate) async fn claim_tracked<K: Object>(
+    owner: &K,
+    ctx: &Context<K>,
+    selector: &LabelSelector,
+    finalizer: &str,
+) -> Result<Vec<Arc<Pod>>> {
+    claim_with(owner, ctx, selector, |_: &Pod| true, Some(finalizer)).await
+}
+
 /// Everything of kind `T` in the namespace that belongs to the primary after adoption and release.
 /// Adoption skips objects for which `adoptable` says no.
 pub(crate) async fn claim<K: Object, T: Object>(
@@ -56,6 +68,16 @@ pub(crate) async fn claim<K: Object, T: Object>(
     selector: &LabelSelector,
     adoptable: impl Fn(&T) -> bool,
 ) -> Result<Vec<Arc<T>>> {
+    claim_with(owner, ctx, selector, adoptable, None).await
+}
+
+async fn claim_with<K: Object, T: Object>(
+    owner: &K,
+    ctx: &Context<K>,
+    selector: &LabelSelector,
+    adoptable: impl Fn(&T) -> bool,
+    finalizer: Option<&str>,
+) -> Result<Vec<Arc<T>>> {
     let meta = owner.meta();
     let uid = meta.uid.as_deref().unwrap_or_default();
     let mut mine = Vec::new();
@@ -63,7 +85,7 @@ pub(crate) async fn claim<K: Object, T: Object>(
         match decide(object.as_ref(), uid, meta.deletion_timestamp.is_some(), selector) {
             Claim::Keep => mine.push(object),
             Claim::Adopt if adoptable(&object) => {
-                if let Some(adopted) = adopt(owner, ctx, object.as_ref()).await? {
+                if let Some(adopted) = adopt(owner, ctx, object.as_ref(), finalizer).await? {
                     mine.push(adopted);
                 }
             }
@@ -78,30 +100,36 @@ async fn adopt<K: Object, T: Object>(
     owner: &K,
     ctx: &Context<K>,
     object: &T,
+    finalizer: Option<&str>,
 ) -> Result<Option<Arc<T>>> {
     let Some(mut reference) = owner.controller_owner_ref(&()) else { return Ok(None) };
     reference.block_owner_deletion = Some(true);
     let mut references = object.meta().owner_references.clone().unwrap_or_default();
     references.push(reference);
-    set_references(ctx, object, references).await
+    let mut finalizers = object.meta().finalizers.clone().unwrap_or_default();
+    let is_new = |name: &&str| finalizers.iter().all(|known| known != name);
+    finalizers.extend(finalizer.filter(is_new).map(str::to_owned));
+    set_references(ctx, object, references, finalizers).await
 }
 
 async fn release<K: Object, T: Object>(ctx: &Context<K>, object: &T, uid: &str) -> Result<()> {
     let mut references = object.meta().owner_references.clone().unwrap_or_default();
     references.retain(|reference| reference.uid != uid);
-    set_references(ctx, object, references).await.map(drop)
+    let finalizers = object.meta().finalizers.clone().unwrap_or_default();
+    set_references(ctx, object, references, finalizers).await.map(drop)
 }
 
-/// Replaces the owner references of exactly this version of the object.
+/// Replaces the owner references and finalizers of exactly this version of the object.
 async fn set_references<K: Object, T: Object>(
     ctx: &Context<K>,
     object: &T,
     references: Vec<OwnerReference>,
+    finalizers: Vec<String>,
 ) -> Result<Option<Arc<T>>> {
     let meta = object.meta();
     let patch = json!({"metadata": {
         "uid": meta.uid, "resourceVersion": meta.resource_version,
-        "ownerReferences": references,
+        "ownerReferences": references, "finalizers": finalizers,
     }});
     match ctx.merge_patch::<T>(&Key::of(object), &patch).await {
         Ok(object) => Ok(Some(object)),
@@ -113,7 +141,6 @@ async fn set_references<K: Object, T: Object>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::core::v1::Pod;
     use serde_json::json;
 
     fn pod(meta: &serde_json::Value) -> Pod {

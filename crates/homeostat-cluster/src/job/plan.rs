@@ -1,9 +1,7 @@
-//! What a Job does next: create, delete, finish. Pure.
+//! What a Job does next: create, remove, finish. Pure.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use homeostat::EventType;
 use homeostat::kube::ResourceExt;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
@@ -11,163 +9,205 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::TRACKING;
-use super::count::{self, Counted};
-use super::indexed::{self, is_indexed};
-use super::verdict::{deadline, failure, finish, has, is_successful, set, suspend};
+use super::count::{self, Tally, number};
+use super::indexed::{self, Place, is_indexed};
+use super::indexes::Indexes;
+use super::observed::Observed;
+use super::pause::{self, Waiting};
+use super::verdict::{self, Ending, Event, deadline};
 use crate::pod;
 
-/// The pause after a failure, doubled with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// How many Pods one reconcile makes at most; their arrival wakes the next.
+const MOST_CREATED: usize = 500;
 
 /// One write.
 #[derive(Debug)]
-pub(super) enum Action<'a> {
-    /// Make a Pod, with that index if the Job is indexed.
-    Create(Option<i32>),
-    /// Stop a Pod; it does not count as failed.
-    Delete(&'a Pod),
+pub(super) enum Action<'p> {
+    /// Make a Pod, with a place if the Job is indexed.
+    Create(Option<Place>),
+    /// Remove a Pod that is not wanted any more; it does not count as failed.
+    Remove(&'p Pod),
+    /// Stop a Pod of a Job that has failed, and count it.
+    Stop(&'p Pod),
 }
 
 /// Everything one reconcile does.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
-    pub(super) actions: Vec<Action<'a>>,
+pub(super) struct Plan<'p> {
+    pub(super) actions: Vec<Action<'p>>,
     pub(super) status: JobStatus,
-    pub(super) counted: Vec<&'a Pod>,
+    pub(super) counted: Vec<&'p Pod>,
     pub(super) wake: Option<Timestamp>,
-    pub(super) event: Option<(EventType, String, String)>,
+    pub(super) events: Vec<Event>,
 }
 
 /// Decides the next step.
-pub(super) fn plan<'a>(job: &Job, spec: &JobSpec, pods: &[&'a Pod], now: Timestamp) -> Plan<'a> {
-    let mut status = job.status.clone().unwrap_or_default();
-    let suspended = spec.suspend == Some(true);
-    let counted = count::step(&status, pods);
-    if status.start_time.is_none() && !suspended {
+pub(super) fn plan<'p>(job: &Job, spec: &JobSpec, pods: &[&'p Pod], now: Timestamp) -> Plan<'p> {
+    let before = job.status.clone().unwrap_or_default();
+    let observed = Observed { spec, status: &before, pods };
+    let mut status = before.clone();
+    let is_suspended = spec.suspend == Some(true);
+    if status.start_time.is_none() && !is_suspended {
         status.start_time = Some(Time(now));
     }
-    let is_finished = has(&status, "Complete") || has(&status, "Failed");
-    let active: Vec<&Pod> = pods.iter().copied().filter(|pod| pod::is_active(pod)).collect();
-    let mut actions = Vec::new();
-    let mut wake = None;
-    let mut event = None;
+    let tally = count::tally(&observed);
+    let waiting = Waiting::find(&observed, &tally);
+    let active = observed.active();
+    let mut ending = verdict::known(&status);
+    if ending.is_none() {
+        ending = verdict::decide(&mut status, &observed, &tally, now);
+    }
+    let (actions, mut wake) = match ending {
+        Some(Ending::Failure) => (active.iter().map(|pod| Action::Stop(pod)).collect(), None),
+        Some(Ending::Success) => (active.iter().map(|pod| Action::Remove(pod)).collect(), None),
+        None if is_suspended => (active.iter().map(|pod| Action::Remove(pod)).collect(), None),
+        None => manage(&observed, &tally, &waiting, now),
+    };
+    let is_gone = |pod: &Pod| {
+        actions.iter().any(|action| match action {
+            Action::Create(_) => false,
+            Action::Remove(gone) | Action::Stop(gone) => gone.uid() == pod.uid(),
+        })
+    };
+    let (gone, kept): (Vec<&Pod>, Vec<&Pod>) = active.iter().partition(|pod| is_gone(pod));
+    let created = actions.iter().filter(|action| matches!(action, Action::Create(_))).count();
+    let remaining = number(kept.len() + created);
+    let leaving = number(observed.leaving().count() + gone.len());
 
-    if !is_finished && !has(&status, "FailureTarget") && !has(&status, "SuccessCriteriaMet") {
-        if let Some((reason, message)) = failure(spec, &status, &counted, &active, now) {
-            set(&mut status, "FailureTarget", reason, message, now);
-        } else if is_successful(spec, &counted, &active) {
-            let message = "Reached expected number of succeeded pods";
-            set(&mut status, "SuccessCriteriaMet", "CompletionsReached", message, now);
+    let mut events = Vec::new();
+    if ending.is_none() {
+        if verdict::complete(&mut status, spec, &tally, remaining, now) {
+            ending = Some(Ending::Success);
+        } else {
+            events.extend(verdict::suspend(&mut status, spec, now));
+            wake = wake.into_iter().chain(deadline(spec, &status)).min();
         }
     }
-    let is_ending =
-        is_finished || has(&status, "FailureTarget") || has(&status, "SuccessCriteriaMet");
-    if is_ending || suspended {
-        actions.extend(active.iter().map(|pod| Action::Delete(pod)));
-    } else {
-        let pause = pause_until(&counted, pods);
-        let (wanted, blocked) = wanted(spec, &counted, &active, pods);
-        match wanted.checked_sub(active.len()) {
-            None => {
-                let mut surplus = active.clone();
-                surplus.sort_by_cached_key(|pod| pod::removal_rank(pod));
-                surplus.truncate(active.len() - wanted);
-                actions.extend(surplus.into_iter().map(Action::Delete));
-            }
-            Some(missing) if missing > 0 => match pause.filter(|at| *at > now) {
-                Some(at) => wake = Some(at),
-                None => actions.extend(new_pods(spec, missing, &blocked)),
-            },
-            Some(_) => {}
-        }
-        wake = earliest(wake, deadline(spec, &status));
-    }
-    suspend(&mut status, spec, now);
-    let removed = actions.iter().filter(|a| matches!(a, Action::Delete(_))).count();
-    let created = actions.iter().filter(|a| matches!(a, Action::Create(_))).count();
-    let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let remaining = number(active.len() + created - removed);
-    let leaving = pods.iter().filter(|p| pod::is_deleting(p) && !pod::is_terminal(p)).count();
+    let counted = count::step(&observed, &waiting, ending);
     status.active = positive(remaining);
-    status.ready = Some(number(active.iter().filter(|p| pod::is_ready(p)).count()).min(remaining));
-    status.terminating = Some(number(leaving));
+    status.ready = Some(number(kept.iter().filter(|pod| pod::is_ready(pod)).count()));
+    status.terminating = Some(leaving);
     if is_indexed(spec) {
-        status.completed_indexes =
-            Some(indexed::completed(pods, status.completed_indexes.as_deref()));
+        status.completed_indexes = Some(tally.completed.to_string());
+        status.succeeded = positive(tally.succeeded);
+    } else {
+        status.succeeded = positive(counted.succeeded);
     }
-    status.succeeded = positive(counted.succeeded);
+    status.failed_indexes = tally.failed_indexes.as_ref().map(Indexes::to_string);
     status.failed = positive(counted.failed);
-    let settled = counted.uncounted.succeeded.is_none() && counted.uncounted.failed.is_none();
+    let is_settled = counted.uncounted.succeeded.is_none() && counted.uncounted.failed.is_none();
     status.uncounted_terminated_pods = Some(counted.uncounted);
-    if settled && !is_finished && remaining == 0 && leaving == 0 {
-        event = finish(&mut status, now);
+    let is_finished = verdict::has(&status, "Complete") || verdict::has(&status, "Failed");
+    if is_settled && !is_finished && remaining == 0 && leaving == 0 {
+        events.extend(verdict::finish(&mut status, now));
     }
-    Plan { actions, status, counted: counted.to_release, wake, event }
+    Plan { actions, status, counted: counted.to_release, wake, events }
 }
 
-/// How many Pods should be active, and which indexes are taken.
-fn wanted(
-    spec: &JobSpec,
-    counted: &Counted<'_>,
-    active: &[&Pod],
-    pods: &[&Pod],
-) -> (usize, BTreeSet<i32>) {
+/// The Pods to make or to remove, and when to look again although nothing happens.
+fn manage<'p>(
+    observed: &Observed<'_, 'p>,
+    tally: &Tally,
+    waiting: &Waiting<'p>,
+    now: Timestamp,
+) -> (Vec<Action<'p>>, Option<Timestamp>) {
+    let active = observed.active();
+    let wanted = wanted(observed.spec, tally, active.len());
+    let surplus = surplus(observed, &active, active.len().saturating_sub(wanted));
+    if !surplus.is_empty() {
+        return (surplus.into_iter().map(Action::Remove).collect(), None);
+    }
+    let held = if observed.only_replaces_failed() { observed.leaving().count() } else { 0 };
+    let missing = wanted.saturating_sub(active.len() + held).min(MOST_CREATED);
+    if missing == 0 {
+        return (Vec::new(), None);
+    }
+    if observed.limit_per_index().is_none()
+        && let Some(at) = pause::until(observed, tally).filter(|at| *at > now)
+    {
+        return (Vec::new(), Some(at));
+    }
+    if !is_indexed(observed.spec) {
+        return ((0..missing).map(|_| Action::Create(None)).collect(), None);
+    }
+    let free = free_indexes(observed, tally, &active, missing);
+    let is_paused = |index: &i32| waiting.until(*index).is_some_and(|at| at > now);
+    let (paused, ready): (Vec<i32>, Vec<i32>) = free.into_iter().partition(is_paused);
+    let create = |index: i32| {
+        let limited = observed.limit_per_index();
+        let failures = limited.map(|_| waiting.failures(observed, index));
+        Action::Create(Some(Place { index, failures }))
+    };
+    let wake = paused.into_iter().filter_map(|index| waiting.until(index)).min();
+    (ready.into_iter().map(create).collect(), wake)
+}
+
+/// How many Pods should be active.
+fn wanted(spec: &JobSpec, tally: &Tally, active: usize) -> usize {
     let parallelism = spec.parallelism.unwrap_or(1);
     let wanted = match spec.completions {
-        Some(completions) => parallelism.min(completions - counted.all_succeeded()),
+        Some(completions) => parallelism.min(completions.saturating_sub(tally.succeeded)),
         // A work queue: once one has succeeded no new Pod is started.
-        None if counted.all_succeeded() > 0 => {
-            parallelism.min(i32::try_from(active.len()).unwrap_or(i32::MAX))
-        }
+        None if tally.succeeded > 0 => return active,
         None => parallelism,
     };
-    (usize::try_from(wanted).unwrap_or(0), indexed::taken(pods))
+    usize::try_from(wanted).unwrap_or(0)
 }
 
-fn new_pods<'a>(spec: &JobSpec, missing: usize, taken: &BTreeSet<i32>) -> Vec<Action<'a>> {
-    if !is_indexed(spec) {
-        return (0..missing).map(|_| Action::Create(None)).collect();
-    }
-    (0..spec.completions.unwrap_or(0))
-        .filter(|index| !taken.contains(index))
-        .take(missing)
-        .map(|index| Action::Create(Some(index)))
-        .collect()
-}
-
-/// When the next Pod may start: 10 s after the last failure, doubled for each failure.
-fn pause_until(counted: &Counted<'_>, pods: &[&Pod]) -> Option<Timestamp> {
-    let failures = u32::try_from(counted.all_failed()).ok().filter(|n| *n > 0)?;
-    let ended = |pod: &&Pod| {
-        let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-        let at = |s: &k8s_openapi::api::core::v1::ContainerStatus| {
-            Some(s.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref()?.0)
-        };
-        statuses.iter().filter_map(at).max()
+/// At least so many Pods to remove, the least useful first; of an Indexed Job all that have no index
+/// of their own.
+fn surplus<'p>(observed: &Observed<'_, 'p>, active: &[&'p Pod], at_least: usize) -> Vec<&'p Pod> {
+    let mut ranked = active.to_vec();
+    ranked.sort_by_cached_key(|pod| pod::removal_rank(pod));
+    let mut taken = BTreeSet::new();
+    let mut has_place = |pod: &Pod| {
+        !is_indexed(observed.spec) || observed.index(pod).is_some_and(|index| taken.insert(index))
     };
-    let failed = pods.iter().filter(|pod| count::result(pod) == Some(count::Result::Failed));
-    let last = failed
-        .filter_map(|pod| {
-            let deleted = || pod.metadata.deletion_timestamp.as_ref().map(|t| t.0);
-            let ready = || pod::condition(pod, "Ready")?.last_transition_time.as_ref().map(|t| t.0);
-            ended(pod).or_else(ready).or_else(deleted)
-        })
-        .max()?;
-    let factor = 2_u32.saturating_pow(failures - 1);
-    let pause = FIRST_PAUSE.saturating_mul(factor).min(LONGEST_PAUSE);
-    last.checked_add(pause).ok()
+    let (rest, mut surplus): (Vec<&Pod>, Vec<&Pod>) =
+        ranked.into_iter().rev().partition(|pod| has_place(pod));
+    let more = at_least.saturating_sub(surplus.len());
+    surplus.extend(rest.into_iter().rev().take(more));
+    surplus
+}
+
+/// The lowest indexes for which a Pod is to be made.
+fn free_indexes(
+    observed: &Observed<'_, '_>,
+    tally: &Tally,
+    active: &[&Pod],
+    count: usize,
+) -> Vec<i32> {
+    let held = observed.leaving().filter(|_| observed.only_replaces_failed());
+    let at_work = active.iter().copied().chain(held).filter_map(|pod| observed.index(pod));
+    let given_up = tally.failed_indexes.clone().unwrap_or_default();
+    let taken = tally.completed.with(&at_work.collect()).with(&given_up);
+    taken.first_missing(count, observed.spec.completions.unwrap_or(0))
 }
 
 /// A Pod of the Job.
-pub(super) fn pod(job: &Job, index: Option<i32>) -> Pod {
+pub(super) fn pod(job: &Job, place: Option<Place>) -> Pod {
     let Some(spec) = &job.spec else { return Pod::default() };
     let mut pod = pod::from_template(&spec.template);
-    pod.metadata.finalizers.get_or_insert_default().push(TRACKING.into());
+    let finalizers = pod.metadata.finalizers.get_or_insert_default();
+    if finalizers.iter().all(|name| name != TRACKING) {
+        finalizers.push(TRACKING.into());
+    }
     pod.metadata.generate_name = Some(format!("{}-", job.name_any()));
-    match index {
-        Some(index) => indexed::number(pod, &job.name_any(), index),
+    match place {
+        Some(place) => indexed::number(pod, &job.name_any(), place),
         None => pod,
+    }
+}
+
+/// Takes an action that was not carried out from the numbers that foretold it.
+pub(super) fn undo(status: &mut JobStatus, action: &Action<'_>) {
+    let active = status.active.unwrap_or(0);
+    match action {
+        Action::Create(_) => status.active = positive(active - 1),
+        Action::Remove(_) | Action::Stop(_) => {
+            status.active = Some(active + 1);
+            status.terminating = status.terminating.map(|leaving| leaving - 1);
+        }
     }
 }
 
@@ -175,98 +215,5 @@ fn positive(number: i32) -> Option<i32> {
     (number > 0).then_some(number)
 }
 
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    a.into_iter().chain(b).min()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).unwrap()
-    }
-
-    fn job(spec: &Value, status: &JobStatus) -> Job {
-        let mut job: Job =
-            serde_json::from_value(json!({"metadata": {"name": "j"}, "spec": spec})).unwrap();
-        job.spec.as_mut().unwrap().template =
-            serde_json::from_value(json!({"spec": {"containers": [{"name": "c"}]}})).unwrap();
-        job.status = Some(status.clone());
-        job
-    }
-
-    fn pod_in(phase: &str, uid: &str, ended: i64) -> Pod {
-        serde_json::from_value(json!({
-            "metadata": {"name": uid, "uid": uid, "finalizers": [TRACKING]},
-            "status": {"phase": phase, "containerStatuses": [{"name": "c", "image": "", "imageID": "",
-                "ready": false, "restartCount": 0, "state": {"terminated": {"exitCode": 1,
-                "finishedAt": at(ended).to_string()}}}]},
-        }))
-        .unwrap()
-    }
-
-    /// Plans until nothing changes, releasing Pods as the controller does.
-    fn settle(
-        spec: &Value,
-        status: &mut JobStatus,
-        pods: &mut [Pod],
-        now: i64,
-    ) -> (usize, Option<Timestamp>) {
-        loop {
-            let job = job(spec, status);
-            let snapshot = pods.to_vec();
-            let refs: Vec<&Pod> = snapshot.iter().collect();
-            let plan = plan(&job, job.spec.as_ref().unwrap(), &refs, at(now));
-            for pod in &plan.counted {
-                let uid = pod.uid();
-                pods.iter_mut().find(|p| p.uid() == uid).unwrap().metadata.finalizers = None;
-            }
-            if *status == plan.status && plan.counted.is_empty() {
-                return (plan.actions.len(), plan.wake);
-            }
-            *status = plan.status;
-        }
-    }
-
-    #[test]
-    fn a_job_completes_when_its_completions_are_reached() {
-        let spec = json!({"completions": 2, "parallelism": 1, "template": {}});
-        let mut status = JobStatus::default();
-        assert_eq!(settle(&spec, &mut status, &mut [], 0).0, 1);
-        let mut pods = vec![pod_in("Succeeded", "a", 1)];
-        assert_eq!(settle(&spec, &mut status, &mut pods, 1).0, 1);
-        pods.push(pod_in("Succeeded", "b", 2));
-        assert_eq!(settle(&spec, &mut status, &mut pods, 2).0, 0);
-        assert_eq!(status.succeeded, Some(2));
-        assert!(has(&status, "SuccessCriteriaMet") && has(&status, "Complete"));
-        assert_eq!(status.completion_time, Some(Time(at(2))));
-    }
-
-    #[test]
-    fn failures_pause_longer_each_time_until_the_limit() {
-        let spec = json!({"backoffLimit": 1, "completions": 1, "template": {}});
-        let mut status = JobStatus::default();
-        let mut pods = vec![pod_in("Failed", "a", 100)];
-        assert_eq!(settle(&spec, &mut status, &mut pods, 100), (0, Some(at(110))));
-        assert_eq!(settle(&spec, &mut status, &mut pods, 110).0, 1);
-        pods.push(pod_in("Failed", "b", 120));
-        assert_eq!(settle(&spec, &mut status, &mut pods, 120).0, 0);
-        assert_eq!(status.failed, Some(2));
-        let failed = status.conditions.iter().flatten().find(|c| c.type_ == "Failed").unwrap();
-        assert_eq!(failed.reason.as_deref(), Some("BackoffLimitExceeded"));
-    }
-
-    #[test]
-    fn a_job_over_its_deadline_stops_its_pods() {
-        let spec = json!({"activeDeadlineSeconds": 5, "completions": 1, "template": {}});
-        let mut status = JobStatus::default();
-        settle(&spec, &mut status, &mut [], 0);
-        let running = pod_in("Running", "a", 0);
-        let job = job(&spec, &status);
-        let plan = plan(&job, job.spec.as_ref().unwrap(), &[&running], at(5));
-        assert!(matches!(plan.actions[..], [Action::Delete(_)]));
-        assert!(has(&plan.status, "FailureTarget"));
-    }
-}
+mod tests;

@@ -7,14 +7,14 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-fn job(image: &str, spec: &Value) -> Value {
+pub(crate) fn job(image: &str, spec: &Value) -> Value {
     let mut job = json!({"metadata": {"name": "task"}, "spec": spec});
     job["spec"]["template"] = template("task", image);
     job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
     job
 }
 
-fn has(job: &Job, kind: &str) -> bool {
+pub(crate) fn has(job: &Job, kind: &str) -> bool {
     let conditions = job.status.iter().flat_map(|s| s.conditions.iter().flatten());
     conditions.into_iter().any(|c| c.type_ == kind && c.status == "True")
 }

@@ -5,6 +5,7 @@
 mod batch;
 mod budgets;
 mod daemons;
+mod jobs;
 mod policies;
 mod ranges;
 mod roles;
@@ -19,6 +20,7 @@ use k8s_openapi::api::core::v1::{Endpoints, Event, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
+/// A Deployment with surge.
 fn deployment(replicas: i32, image: &str) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas,
         "selector": {"matchLabels": {"app": "web"}}, "template": template("web", image),
