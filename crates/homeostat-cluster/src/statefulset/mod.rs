@@ -1,10 +1,13 @@
 //! StatefulSets: Pods with a name, a number and a disk of their own.
 //!
 //! [`ordinal`] makes Pods and claims, [`revision`] knows which template each comes from, [`plan`]
-//! decides the one next step; this file carries it out and reports.
+//! decides the one next step; this file carries it out and reports. [`claims`] makes the claims and
+//! gives them the owners that [`retention`] names.
 
+mod claims;
 mod ordinal;
 mod plan;
+mod retention;
 mod revision;
 
 use std::sync::Arc;
@@ -25,12 +28,15 @@ use self::plan::{Action, Observed};
 /// The controller.
 pub(crate) fn controller() -> Controller<StatefulSet> {
     let interest = Interest::default();
-    let orphans = interest.clone();
+    let (orphans, claims) = (interest.clone(), interest.clone());
     Controller::new(move |set, ctx| reconcile(set, ctx, interest.clone()))
         .named("statefulset-controller")
         .owns::<Pod>()
         .owns::<ControllerRevision>()
-        .reads::<PersistentVolumeClaim>()
+        .watches::<PersistentVolumeClaim>(move |claim| {
+            let meta = &claim.metadata;
+            claims.matching(meta.namespace.as_deref(), meta.labels.as_ref())
+        })
         .watches::<Pod>(move |pod| {
             let meta = &pod.metadata;
             if claim::controller_of(meta).is_some() {
@@ -52,6 +58,8 @@ async fn reconcile(
     if set.metadata.deletion_timestamp.is_none() {
         let pods = pods_of(&set, &ctx).await?;
         let observed = Observed { set: &set, spec, revisions: &revisions, pods: &pods };
+        // Before a Pod goes its claims must belong to it.
+        claims::keep(&observed, &ctx).await?;
         for action in plan::plan(&observed, ctx.now()) {
             if let Err(error) = carry_out(&set, &ctx, &revisions, action).await {
                 failure = Some(error);
@@ -105,45 +113,25 @@ async fn carry_out(
             let Some(template) = revision::template(revisions, &revision, set) else {
                 return Ok(());
             };
-            for claim in ordinal::claims(set, ordinal) {
-                make_claim(set, ctx, claim).await?;
-            }
             let pod = ordinal::pod(set, &template, ordinal, &revision);
+            if !claims::make(set, ctx, &pod, ordinal).await? {
+                return Ok(());
+            }
             let name = pod.name_any();
             ctx.create(pod).await.inspect_err(|error| {
                 let note =
-                    format!("create Pod {name} in StatefulSet {owner} failed error: {error}");
+                    format!("Create Pod {name} in StatefulSet {owner} failed error: {error}");
                 ctx.event(EventType::Warning, "FailedCreate", note);
             })?;
-            let note = format!("create Pod {name} in StatefulSet {owner} successful");
+            let note = format!("Create Pod {name} in StatefulSet {owner} successful");
             ctx.event(EventType::Normal, "SuccessfulCreate", note);
         }
         Action::Delete(pod) => {
             ctx.delete(pod).await?;
-            let note = format!("delete Pod {} in StatefulSet {owner} successful", pod.name_any());
+            let note = format!("Delete Pod {} in StatefulSet {owner} successful", pod.name_any());
             ctx.event(EventType::Normal, "SuccessfulDelete", note);
         }
     }
-    Ok(())
-}
-
-/// Claims outlive Pods and, by default, the set: they are created once and have no owner unless
-/// the retention policy asks for their removal with the set.
-async fn make_claim(
-    set: &StatefulSet,
-    ctx: &Context<StatefulSet>,
-    claim: PersistentVolumeClaim,
-) -> Result<()> {
-    let name = claim.name_any();
-    if ctx.get::<PersistentVolumeClaim>(&name).await?.is_some() {
-        return Ok(());
-    }
-    let note = if write::create(ctx.client(), set.namespace().as_deref(), &claim).await?.is_some() {
-        format!("create Claim {name} in StatefulSet {} success", set.name_any())
-    } else {
-        return Ok(());
-    };
-    ctx.event(EventType::Normal, "SuccessfulCreate", note);
     Ok(())
 }
 

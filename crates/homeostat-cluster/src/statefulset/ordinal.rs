@@ -1,11 +1,12 @@
 //! One numbered Pod of a StatefulSet and its volume claims. Pure.
 
-use homeostat::kube::{Resource, ResourceExt};
+use homeostat::kube::ResourceExt;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume,
 };
 
+use super::retention;
 use crate::pod;
 
 /// The label that names the revision a Pod was made from.
@@ -65,10 +66,6 @@ fn claim_name(set: &StatefulSet, volume: &str, ordinal: i32) -> String {
 /// The claims of the Pod of that number, one per template.
 pub(super) fn claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeClaim> {
     let Some(spec) = &set.spec else { return Vec::new() };
-    let goes_with_set = spec
-        .persistent_volume_claim_retention_policy
-        .as_ref()
-        .is_some_and(|policy| policy.when_deleted.as_deref() == Some("Delete"));
     let make = |template: &PersistentVolumeClaim| {
         let mut claim = template.clone();
         claim.metadata.name = Some(claim_name(set, &template.name_any(), ordinal));
@@ -76,9 +73,7 @@ pub(super) fn claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeCla
         let labels = claim.metadata.labels.get_or_insert_default();
         labels.extend(spec.selector.match_labels.clone().unwrap_or_default());
         claim.status = None;
-        if goes_with_set {
-            claim.metadata.owner_references = set.owner_ref(&()).map(|owner| vec![owner]);
-        }
+        claim.metadata.owner_references = retention::first_owners(set);
         claim
     };
     spec.volume_claim_templates.iter().flatten().map(make).collect()

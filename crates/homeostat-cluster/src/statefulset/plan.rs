@@ -36,7 +36,8 @@ impl<'a> Observed<'a> {
         self.spec.ordinals.as_ref().and_then(|o| o.start).unwrap_or(0)
     }
 
-    fn wanted(&self) -> std::ops::Range<i32> {
+    /// The numbers that there should be.
+    pub(super) fn wanted(&self) -> std::ops::Range<i32> {
         let start = self.start();
         start..start.saturating_add(self.spec.replicas.unwrap_or(1))
     }

@@ -8,6 +8,7 @@ mod daemons;
 mod jobs;
 mod policies;
 mod ranges;
+mod retained;
 mod roles;
 mod room;
 mod volumes;
