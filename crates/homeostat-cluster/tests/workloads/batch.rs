@@ -89,6 +89,36 @@ fn a_cron_job_makes_a_job_when_it_is_due_and_goes_with_it() {
 }
 
 #[test]
+fn a_cron_job_runs_as_many_jobs_at_once_as_its_policy_says() {
+    for (policy, expected) in [("Allow", vec![1, 2, 3]), ("Forbid", vec![1]), ("Replace", vec![3])]
+    {
+        on_world(async |world| {
+            // Minutes pass only on virtual time.
+            if !world.is_virtual {
+                return;
+            }
+            let mut job = json!({"spec": {"template": template("tick", "runs")}});
+            job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+            let spec =
+                json!({"schedule": "* * * * *", "concurrencyPolicy": policy, "jobTemplate": job});
+            world.create::<CronJob>(json!({"metadata": {"name": "tick"}, "spec": spec})).await;
+            world.env.sleep(std::time::Duration::from_secs(3 * 60 + 30)).await;
+            let mut names: Vec<String> =
+                world.list::<Job>("").await.iter().map(ResourceExt::name_any).collect();
+            names.sort();
+            let midnight: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+            let minute = |minute: i64| format!("tick-{}", midnight.as_second() / 60 + minute);
+            let expected: Vec<String> = expected.iter().map(|number| minute(*number)).collect();
+            assert_eq!(names, expected, "{policy}");
+            let pods = world.list::<Pod>("").await;
+            assert_eq!(pods.len(), expected.len(), "{policy}");
+            let active = world.get::<CronJob>("tick").await.unwrap().status.unwrap().active;
+            assert_eq!(active.unwrap().len(), expected.len(), "{policy}");
+        });
+    }
+}
+
+#[test]
 fn a_cron_job_that_ran_all_day_keeps_its_last_three_jobs() {
     on_world(async |world| {
         // Hours pass only on virtual time.

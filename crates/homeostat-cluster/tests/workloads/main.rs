@@ -6,10 +6,12 @@ mod batch;
 mod budgets;
 mod daemons;
 mod jobs;
+mod ordered;
 mod policies;
 mod ranges;
 mod retained;
 mod roles;
+mod rollouts;
 mod room;
 mod volumes;
 
