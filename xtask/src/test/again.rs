@@ -56,8 +56,11 @@ const SHARES: [Share; 4] = [
     Share {
         targets: &[
             "garbage",
+            "quota",
             "workloads",
             "any_cluster",
+            "greeting",
+            "welcome",
             "converged",
             "deletion",
             "missing_secret",
@@ -68,6 +71,10 @@ const SHARES: [Share; 4] = [
         variable: RUN_ON,
     },
 ];
+
+/// The targets with tests for both clusters that run only on the embedded one, and why.
+#[cfg(test)]
+const EXCUSED: [(&str, &str); 0] = [];
 
 /// Tells the test harness to leave out tests with such a name.
 pub(super) fn without(names: &[&str]) -> Vec<String> {
@@ -111,6 +118,48 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use crate::workspace::root;
+
+    fn entries(folder: &Path) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        entries
+    }
+
+    /// Whether the file, or one in the folder, asks for a cluster of either sort.
+    fn is_for_both(path: &Path) -> bool {
+        if path.is_dir() {
+            return entries(path).iter().any(|entry| is_for_both(entry));
+        }
+        path.extension().is_some_and(|extension| extension == "rs")
+            && ["on_world", "on_cluster"]
+                .iter()
+                .any(|word| fs::read_to_string(path).unwrap().contains(word))
+    }
+
+    #[test]
+    fn every_test_for_both_clusters_runs_on_both_or_is_excused() {
+        let packages = ["crates", "operators", "examples"].map(|folder| root().join(folder));
+        let packages = packages.iter().flat_map(|folder| entries(folder));
+        let targets = packages.flat_map(|package| entries(&package.join("tests")));
+        let found: Vec<String> = targets
+            .filter(|target| is_for_both(target))
+            .map(|target| target.file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert!(found.iter().any(|target| target == "workloads"), "found only {found:?}");
+        let listed: Vec<&str> = SHARES.iter().flat_map(|share| share.targets).copied().collect();
+        let excused = |target: &str| EXCUSED.iter().any(|(name, _)| *name == target);
+        let missing: Vec<_> = found
+            .iter()
+            .filter(|target| !listed.contains(&target.as_str()) && !excused(target))
+            .collect();
+        assert!(missing.is_empty(), "in no share, and not excused: {missing:?}");
+    }
 
     #[test]
     fn what_one_share_of_the_runtime_chooses_the_other_leaves_out() {
