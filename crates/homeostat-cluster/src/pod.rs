@@ -21,6 +21,11 @@ pub(crate) fn is_deleting(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
+/// Whether a node is to run it.
+pub(crate) fn is_assigned(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|s| s.node_name.as_deref().is_some_and(|n| !n.is_empty()))
+}
+
 /// Counts toward replicas: neither finished nor on its way out.
 pub(crate) fn is_active(pod: &Pod) -> bool {
     !is_terminal(pod) && !is_deleting(pod)
@@ -87,8 +92,7 @@ pub(crate) fn from_template(template: &PodTemplateSpec) -> Pod {
 /// first. Unassigned before assigned, pending before running, not ready before ready, cheap before
 /// dear, the latest ready first, the most restarted first, the newest first.
 pub(crate) fn removal_rank(pod: &Pod) -> impl Ord + use<> {
-    let assigned =
-        pod.spec.as_ref().is_some_and(|s| s.node_name.as_deref().is_some_and(|n| !n.is_empty()));
+    let assigned = is_assigned(pod);
     let phase = match phase(pod) {
         "Pending" => 0,
         "Unknown" => 1,

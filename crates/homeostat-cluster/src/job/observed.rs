@@ -69,12 +69,14 @@ impl<'p> Observed<'_, 'p> {
             || self.spec.pod_failure_policy.is_some()
     }
 
-    /// Whether this Pod has failed; by default also one that is removed before it has ended.
+    /// Whether this Pod has failed; by default also one that is removed before it has ended. One
+    /// that no node has taken has ended as soon as it is removed: nobody else would say so.
     pub(super) fn has_failed(&self, pod: &Pod) -> bool {
         match pod::phase(pod) {
             "Failed" => true,
             "Succeeded" => false,
-            _ => pod::is_deleting(pod) && !self.only_replaces_failed(),
+            _ if self.only_replaces_failed() => pod::is_deleting(pod) && !pod::is_assigned(pod),
+            _ => pod::is_deleting(pod),
         }
     }
 

@@ -70,6 +70,7 @@ impl Trial {
         pod.metadata.uid = Some(format!("{}", self.made));
         pod.metadata.name = Some(format!("p{}", self.made));
         pod.metadata.namespace = Some("n".into());
+        pod.spec.as_mut().unwrap().node_name = Some("node".into());
         pod.status = serde_json::from_value(json!({"phase": "Running"})).unwrap();
         self.pods.push(pod);
     }
@@ -318,6 +319,17 @@ fn a_pod_on_its_way_out_is_replaced_when_the_policy_says() {
         let uncounted = plan.status.uncounted_terminated_pods.unwrap();
         assert_eq!(uncounted.failed.map(|uids| uids.len()), failed, "{policy}");
     }
+}
+
+#[test]
+fn a_pod_that_no_node_has_taken_is_replaced_when_it_is_removed() {
+    let mut trial = Trial::of(json!({"completions": 1, "podReplacementPolicy": "Failed"}));
+    trial.settle();
+    trial.now = 60;
+    trial.pods[0].metadata.deletion_timestamp = Some(Time(at(30)));
+    trial.pods[0].spec.as_mut().unwrap().node_name = None;
+    trial.settle();
+    assert_eq!((trial.made, trial.status().failed), (2, Some(1)));
 }
 
 #[test]
