@@ -49,6 +49,9 @@ pub struct ServerConfig {
     /// Where Services get their addresses; 127.96.0.0/16 by default, which any process of a Linux
     /// host can answer on.
     pub service_range: AddressRange,
+    /// Whether the controllers and the scheduler of a cluster run in the same process, as
+    /// `componentstatuses` says; off by default.
+    pub with_controllers: bool,
     /// The key that signs the tokens of service accounts; by default the data directory's, or a
     /// fresh one without, so that no token outlives the server.
     pub signing_key: Option<Arc<SigningKey>>,
@@ -94,6 +97,7 @@ impl ServerConfig {
             service_account_admission: false,
             mount_tokens: true,
             service_range: AddressRange { base: Ipv4Addr::new(127, 96, 0, 0), prefix: 16 },
+            with_controllers: false,
             signing_key: None,
         }
     }

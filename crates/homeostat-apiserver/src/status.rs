@@ -226,6 +226,13 @@ impl Status {
         status
     }
 
+    /// 405: the objects of the kind can be looked at, but not followed.
+    #[must_use]
+    pub fn cannot_watch(kind: &Kind) -> Self {
+        let words = format!("watch is not supported on resources of kind {:?}", kind.resource());
+        Self::new(405, "MethodNotAllowed", words).about(kind, "")
+    }
+
     /// 406: none of the accepted media types can be produced.
     #[must_use]
     pub fn not_acceptable() -> Self {

@@ -102,6 +102,7 @@ impl Up {
         let range = ServiceRange::reserve(&env, data.as_ref()).await?;
         let mut config = ServerConfig::new(env.clone());
         config.service_account_admission = true;
+        config.with_controllers = true;
         config.service_range = range.addresses;
         config.compaction = Duration::from_secs(self.compaction_interval);
         let server = match &data {

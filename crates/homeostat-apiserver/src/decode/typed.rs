@@ -13,6 +13,12 @@ use crate::schema::{Node, QUANTITY, Schema, Type, WhenEmpty};
 /// Lists and maps that mean something else when they are empty than when they are not there.
 const TELLING: &[&str] = &[
     "metadata.managedFields",
+    "spec.capacity",
+    "spec.cidrs",
+    "spec.metadata.finalizers",
+    "spec.metadata.managedFields",
+    "spec.metadata.ownerReferences",
+    "spec.sharedCounters",
     "spec.overhead",
     "spec.behavior.scaleUp.policies",
     "spec.behavior.scaleDown.policies",

@@ -61,7 +61,7 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             object.insert("count".to_owned(), json!(1));
         }
         "core.v1.LoadBalancerIngress" if !text(object, "ip").is_empty() => {
-            set(object, "ipMode", json!("VIP"));
+            object.entry("ipMode").or_insert_with(|| json!("VIP"));
         }
         "core.v1.LimitRangeItem" if text(object, "type") == "Container" => limit_range(object),
         "core.v1.NodeStatus" => {
@@ -86,8 +86,11 @@ fn scaling(behavior: &mut Map<String, Value>) {
         set(behavior, direction, json!({}));
         let rules = behavior.get_mut(direction).and_then(Value::as_object_mut);
         let Some((rules, Value::Object(defaults))) = rules.zip(Some(defaults)) else { continue };
+        // A word that is empty was said.
         for (field, value) in defaults {
-            set(rules, &field, value);
+            if rules.get(&field).is_none_or(Value::is_null) {
+                rules.insert(field, value);
+            }
         }
     }
 }

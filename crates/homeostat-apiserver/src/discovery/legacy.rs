@@ -107,8 +107,7 @@ fn rows(kind: &Kind) -> Vec<Value> {
     if !kind.categories.is_empty() {
         main["categories"] = json!(kind.categories);
     }
-    // The statuses of components are made up when asked for.
-    if kind.is_stored() && kind.plural != "componentstatuses" {
+    if kind.is_stored() {
         main["storageVersionHash"] = storage_version_hash(kind).into();
     }
     let mut rows = vec![main];

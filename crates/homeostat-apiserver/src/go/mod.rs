@@ -57,8 +57,12 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
 
 /// How two values of a published type differ, line by line.
 pub(crate) fn difference(ty: &str, old: &Value, new: &Value) -> String {
-    let lines = |value: &Value| pretty(&internal::form(ty, value));
-    unified::difference(&lines(old), &lines(new))
+    difference_of_forms(&internal::form(ty, old), &internal::form(ty, new))
+}
+
+/// The same of two values that are in their internal form already.
+pub(crate) fn difference_of_forms(old: &Value, new: &Value) -> String {
+    unified::difference(&pretty(old), &pretty(new))
 }
 
 /// JSON in lines, indented by one blank for each level.

@@ -130,6 +130,9 @@ impl Call {
         let check = |selector: &Selector| fields::check(kind, selector);
         let options = ListOptions::parse(&self.query, check)?;
         if options.watch {
+            if !kind.is_stored() {
+                return Err(Status::cannot_watch(kind));
+            }
             watch::check_accepted(self.accepted)?;
             let events = Events {
                 kind: self.target.kind.clone(),

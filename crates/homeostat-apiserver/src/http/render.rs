@@ -158,7 +158,10 @@ fn metadata(object: &Value) -> Value {
 }
 
 fn list_metadata(listed: &Listed) -> Value {
-    let mut metadata = json!({"resourceVersion": listed.revision.to_string()});
+    let mut metadata = json!({});
+    if listed.revision > 0 {
+        metadata["resourceVersion"] = listed.revision.to_string().into();
+    }
     if !listed.continue_token.is_empty() {
         metadata["continue"] = listed.continue_token.clone().into();
     }

@@ -144,8 +144,17 @@ async fn resource(
         measure.name(Sort::resource(kind, "CONNECT", &path.subresource, "resource"), false);
         return node::forward(shared, &user, &target, &path, request).await;
     }
-    if !kind.is_stored() && !path.name.is_empty() && path.subresource.is_empty() {
+    if !kind.is_listed() && !path.name.is_empty() && path.subresource.is_empty() {
         return Err(Status::no_such_resource());
+    }
+    if kind.is_listed() && !kind.is_stored() {
+        // What is made up can be looked at, and nothing else.
+        if path.watch {
+            return Err(Status::no_such_resource());
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(Status::method_not_allowed());
+        }
     }
     let part_is_served =
         path.subresource.is_empty() || kind.subresource(&path.subresource).is_some();
@@ -232,7 +241,7 @@ async fn verb(
         return Err(Status::method_not_allowed());
     }
     match (method, path.name.as_str(), path.subresource.as_str()) {
-        (&Method::GET, "", _) if call.target.kind.is_stored() => {
+        (&Method::GET, "", _) if call.target.kind.is_listed() => {
             call.list_or_watch(&shared.metrics).await
         }
         (&Method::GET, _, "") if path.watch => call.list_or_watch(&shared.metrics).await,

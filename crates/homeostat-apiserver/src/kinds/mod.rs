@@ -238,9 +238,20 @@ impl Kind {
         self.subresources.iter().find(|sub| sub.name == name)
     }
 
-    /// Whether objects of the kind are kept.
+    /// Whether there are objects of the kind to look at.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.serves("list")
+    }
+
+    /// Whether objects of the kind are kept: what is only looked at is made up, what is only created
+    /// is a question.
     #[must_use]
     pub fn is_stored(&self) -> bool {
-        self.verbs.iter().any(|verb| verb == "list")
+        self.is_listed() && self.serves("create")
+    }
+
+    fn serves(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|served| served == verb)
     }
 }

@@ -64,7 +64,7 @@ fn put_on_node(
     let meant = metadata::uid(&binding);
     writer.update(target, update, options, |live| {
         if !meant.is_empty() {
-            super::update::check_uid(target, metadata::uid(live), meant)?;
+            super::update::check_uid(target, metadata::uid(live), meant, options.dry_run)?;
         }
         check_pod(target, live)?;
         Ok(bound(live, &binding, &now))

@@ -9,6 +9,7 @@ mod binding;
 pub(crate) mod catalogue;
 mod charge;
 mod compaction;
+mod components;
 mod connect;
 pub(crate) mod convert;
 mod create;

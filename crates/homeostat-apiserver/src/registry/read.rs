@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::options::{Freshness, ListOptions};
-use super::{Registry, Target, convert, fields};
+use super::{Registry, Target, components, convert, fields};
 use crate::decode;
 use crate::status::Status;
 use crate::store::{Key, Range, StoreError, Stored, Watcher};
@@ -18,6 +18,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 /// A list, or a page of one.
 #[derive(Debug)]
 pub(crate) struct Listed {
+    /// Zero for what has none.
     pub(crate) revision: u64,
     pub(crate) items: Vec<Arc<Stored>>,
     /// Empty on the last page.
@@ -32,6 +33,9 @@ impl Registry {
     /// # Errors
     /// 404 when there is none.
     pub fn get(&self, target: &Target) -> Result<Arc<Stored>, Status> {
+        if components::are_asked_for(&target.kind) {
+            return self.component_of(target);
+        }
         self.store
             .snapshot()
             .get(&convert::resource(&target.kind), &target.key())
@@ -57,6 +61,9 @@ impl Registry {
         options: &ListOptions,
     ) -> Result<(u64, Vec<Arc<Stored>>), Status> {
         fields::check(&target.kind, &options.selector)?;
+        if components::are_asked_for(&target.kind) {
+            return Ok((0, self.components()));
+        }
         let mut range = Self::range(target);
         if options.continue_token.is_empty() {
             if let Freshness::Exact(revision) = options.freshness {

@@ -108,7 +108,7 @@ impl Registry {
         let absent = self.store.get(&convert::resource(&target.kind), &target.key()).is_none();
         let creates = absent && target.kind.strategy.create_on_update;
         if creates {
-            check_uid(target, "", metadata::uid(&object))?;
+            check_uid(target, "", metadata::uid(&object), options.dry_run)?;
             check_number(metadata::text(&object, "resourceVersion"))?;
         }
         if creates && area == Area::Main {
@@ -156,7 +156,7 @@ impl Writer<'_> {
         let (stored, live) = self.live(target)?;
         let mut object = change(&live)?;
         place(target, &mut object)?;
-        check_preconditions(target, update, &live, &object)?;
+        check_preconditions(target, update, &live, &object, options.dry_run)?;
         reset(target, update.area, &live, &mut object);
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(Some(&live), &mut object);
@@ -248,10 +248,11 @@ fn check_preconditions(
     update: Update,
     live: &Value,
     object: &Value,
+    dry_run: bool,
 ) -> Result<(), Status> {
     let kind = &target.kind;
     if !update.unconditional {
-        check_uid(target, metadata::uid(live), metadata::uid(object))?;
+        check_uid(target, metadata::uid(live), metadata::uid(object), dry_run)?;
     }
     let revision = metadata::text(object, "resourceVersion");
     check_number(revision)?;
@@ -280,7 +281,12 @@ fn check_number(revision: &str) -> Result<(), Status> {
 }
 
 /// The uid of the new form must be that of the live object, if it is given.
-pub(super) fn check_uid(target: &Target, actual: &str, given: &str) -> Result<(), Status> {
+pub(super) fn check_uid(
+    target: &Target,
+    actual: &str,
+    given: &str,
+    dry_run: bool,
+) -> Result<(), Status> {
     if given.is_empty() || given == actual {
         return Ok(());
     }
@@ -289,8 +295,10 @@ pub(super) fn check_uid(target: &Target, actual: &str, given: &str) -> Result<()
     } else {
         format!("{}/{}", target.namespace, target.name)
     };
+    // What is not to be stored is looked at before it gets to the storage, which has a prefix.
+    let prefix = if dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {prefix}/{}/{place}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, \
          UID in object meta: {actual}",
         target.kind.plural

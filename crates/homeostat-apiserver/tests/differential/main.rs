@@ -74,6 +74,7 @@ const AREAS: &[(&str, &str)] = &[
     ("flow", include_str!("areas/flow.http")),
     ("columns", include_str!("areas/columns.http")),
     ("keys", include_str!("areas/keys.http")),
+    ("components", include_str!("areas/components.http")),
     ("words", include_str!("areas/words.http")),
 ];
 

@@ -94,7 +94,13 @@ kubectl events
 kubectl get pod lonely -o jsonpath='{.status}'
 kubectl get deploy web --subresource=scale -o yaml
 kubectl get deploy web --subresource=status -o name
-kubectl get componentstatuses -o name
+kubectl get componentstatuses -o name | sort
+kubectl get componentstatuses etcd-0
+kubectl get cs etcd-0 -o yaml
+kubectl get cs nothing
+kubectl get cs --field-selector=metadata.name=etcd-0
+kubectl describe cs etcd-0
+kubectl delete cs etcd-0
 
 # describing
 kubectl describe cm settings | sort

@@ -27,7 +27,6 @@ const FILES: [(&str, &str); 4] = [
 /// Commands that may differ: part of the command, and why.
 const KNOWN: &[(&str, &str)] = &[
     ("auth whoami", "the admin of this server has another name"),
-    ("get componentstatuses", "there are no components to look at"),
     ("explain deployment --recursive", "the published schemas do not list the values of enums"),
     ("explain cronjob.spec.concurrencyPolicy", "the published schemas do not list them"),
 ];

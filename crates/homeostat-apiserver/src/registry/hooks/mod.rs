@@ -13,6 +13,7 @@ mod endpointslices;
 mod families;
 mod flow_control;
 mod jobs;
+mod leases;
 mod namespaces;
 mod nodes;
 mod persistentvolumes;
@@ -20,6 +21,7 @@ mod pods;
 mod resourceclaims;
 mod resourceslices;
 mod secrets;
+mod serviceaccounts;
 mod services;
 
 pub(crate) use pods::profile_of;
@@ -102,6 +104,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("flowschemas.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
+    ("leases.coordination.k8s.io", leases::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", nodes::HOOKS),
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
@@ -112,6 +115,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("resourceclaimtemplates.resource.k8s.io", resourceclaims::TEMPLATE_HOOKS),
     ("resourceslices.resource.k8s.io", resourceslices::HOOKS),
     ("secrets", secrets::HOOKS),
+    ("serviceaccounts", serviceaccounts::HOOKS),
     ("services", services::HOOKS),
 ];
 

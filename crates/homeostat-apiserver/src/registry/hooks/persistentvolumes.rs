@@ -11,8 +11,26 @@ pub(super) const HOOKS: Hooks = Hooks {
         metadata::set_top(object, "status", Some(status));
         Ok(())
     },
+    part: |writer, _, live, object| date_phase(&writer.now(), live, object),
     ..NONE
 };
+
+/// Notes since when a volume is in its phase, unless the client says so.
+fn date_phase(now: &str, live: &Value, volume: &mut Value) {
+    let field = "lastPhaseTransitionTime";
+    let before = live.pointer("/status/lastPhaseTransitionTime").cloned();
+    let is_same_phase = live.pointer("/status/phase") == volume.pointer("/status/phase");
+    let Some(status) = volume.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let given = status.get(field).filter(|time| !time.is_null()).cloned();
+    let time = match (is_same_phase, given) {
+        (true, None) => before,
+        (false, given) if given.is_none() || given == before => Some(now.into()),
+        _ => return,
+    };
+    if let Some(time) = time {
+        status.insert(field.to_owned(), time);
+    }
+}
 
 pub(super) const CLAIM_HOOKS: Hooks = Hooks {
     create: |_, _, object| {

@@ -1,6 +1,6 @@
 //! ResourceSlices: since when a device has a taint, and what is not for everybody yet.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Hooks, NONE};
 use crate::registry::Writer;
@@ -18,6 +18,14 @@ pub(super) const HOOKS: Hooks = Hooks {
     update: |writer, _, _, slice| {
         complete(writer, slice);
         Ok(())
+    },
+    kept: |slice| {
+        // That it was said counted while it was judged.
+        if let Some(spec) = slice.get_mut("spec").and_then(Value::as_object_mut)
+            && spec.get("sharedCounters") == Some(&json!([]))
+        {
+            spec.shift_remove("sharedCounters");
+        }
     },
     ..NONE
 };

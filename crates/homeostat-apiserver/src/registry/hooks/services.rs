@@ -38,10 +38,12 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..NONE
 };
 
-/// A policy for traffic goes with the type that had it, unless it is asked for anew.
+/// What only some types have goes with the type that had it, unless it is asked for anew.
 fn drop_policies(live: &Value, service: &mut Value) {
     drop_policy("externalTrafficPolicy", has_node_ports, live, service);
     drop_policy("internalTrafficPolicy", needs_address, live, service);
+    drop_policy("allocateLoadBalancerNodePorts", is_balanced, live, service);
+    drop_policy("loadBalancerClass", is_balanced, live, service);
 }
 
 fn drop_policy(policy: &str, has_any: fn(&Value) -> bool, live: &Value, service: &mut Value) {
@@ -60,6 +62,10 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 fn needs_address(service: &Value) -> bool {
     text(service, "/spec/type") != "ExternalName"
+}
+
+fn is_balanced(service: &Value) -> bool {
+    text(service, "/spec/type") == "LoadBalancer"
 }
 
 fn allocate(

@@ -7,18 +7,7 @@ use crate::validate::{ip, name};
 
 pub(super) fn ip_address(value: &Value, old: Option<&Value>, report: &mut Report) {
     let parent = at(value, "/spec/parentRef");
-    if let Some(old) = old {
-        if at(old, "/spec/parentRef") != parent {
-            let shown = json!({
-                "Group": text(parent, "/group"),
-                "Resource": text(parent, "/resource"),
-                "Namespace": text(parent, "/namespace"),
-                "Name": text(parent, "/name"),
-            });
-            report.invalid("spec.parentRef", shown, "field is immutable");
-        }
-        return;
-    }
+    report.immutable(value, old, "/spec/parentRef");
     if parent.is_null() {
         report.required("spec.parentRef", "");
         return;
@@ -57,7 +46,7 @@ pub(super) fn service_cidr(value: &Value, old: Option<&Value>, report: &mut Repo
             }
             cidrs(ranges, report);
         }
-        _ => report.invalid("spec.cidrs", ranges.to_vec(), "field is immutable"),
+        _ => report.invalid("spec.cidrs", at(value, "/spec/cidrs").clone(), "field is immutable"),
     }
 }
 

@@ -12,15 +12,19 @@ const LONGEST_MESSAGE: usize = 32 * 1024;
 
 /// A list of conditions, each of a type of its own.
 pub(super) fn conditions(all: &[Value], path: &str, report: &mut Report) {
-    let mut seen = Vec::new();
+    once_each(all, path, report);
     for (index, one) in all.iter().enumerate() {
-        let (path, kind) = (format!("{path}[{index}]"), text(one, "/type"));
-        if seen.contains(&kind) {
-            report.duplicate(format!("{path}.type"), kind);
-        } else {
-            seen.push(kind);
+        condition(one, &format!("{path}[{index}]"), report);
+    }
+}
+
+/// No two are of one type.
+pub(super) fn once_each(all: &[Value], path: &str, report: &mut Report) {
+    for (index, one) in all.iter().enumerate() {
+        let kind = text(one, "/type");
+        if all[..index].iter().any(|other| text(other, "/type") == kind) {
+            report.duplicate(format!("{path}[{index}].type"), kind);
         }
-        condition(one, &path, report);
     }
 }
 

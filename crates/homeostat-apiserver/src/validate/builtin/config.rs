@@ -1,11 +1,11 @@
-//! ConfigMaps, Secrets, ControllerRevisions and Nodes.
+//! ConfigMaps, Secrets, ControllerRevisions and Namespaces.
 
 use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
 use crate::validate::metadata::{STANDARD_FINALIZERS, UNKNOWN_FINALIZER};
-use crate::validate::{ip, name};
+use crate::validate::name;
 
 /// The most bytes of data.
 const MOST: usize = 1024 * 1024;
@@ -123,41 +123,5 @@ pub(super) fn namespace(value: &Value, _: Option<&Value>, report: &mut Report) {
         if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             report.invalid(path, finalizer, UNKNOWN_FINALIZER);
         }
-    }
-}
-
-pub(super) fn node(value: &Value, _: Option<&Value>, report: &mut Report) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for (index, taint) in list(value, "/spec/taints").iter().enumerate() {
-        let path = format!("metadata.taints[{index}]");
-        let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
-        for problem in name::qualified(key) {
-            report.invalid(format!("{path}.key"), key, problem);
-        }
-        let given = text(taint, "/value");
-        let problems = name::label_value(given);
-        if !problems.is_empty() {
-            report.invalid(format!("{path}.value"), given, problems.join(";"));
-        }
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        report.one_of(&format!("{path}.effect"), effect, &effects);
-        if seen.contains(&(key, effect)) {
-            let detail = "taints must be unique by key and effect pair";
-            report.errors.push(FieldError::new(path, Reason::Duplicate, taint.clone(), detail));
-        }
-        seen.push((key, effect));
-    }
-    let ranges = list(value, "/spec/podCIDRs");
-    for (index, range) in ranges.iter().enumerate() {
-        let range = range.as_str().unwrap_or_default();
-        if let Some(problem) = ip::range_problem(range) {
-            report.invalid(format!("spec.podCIDRs[{index}]"), range, problem);
-        }
-    }
-    let family = |range: &Value| ip::Range::generous(range.as_str()?).map(ip::Range::is_six);
-    let apart = ranges.len() == 2 && family(&ranges[0]) != family(&ranges[1]);
-    if ranges.len() > 1 && !apart && ranges.iter().all(|range| family(range).is_some()) {
-        let detail = "may specify no more than one CIDR for each IP family";
-        report.invalid("spec.podCIDRs", ranges.to_vec(), detail);
     }
 }

@@ -32,12 +32,12 @@ pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
 }
 
 pub(super) fn template(value: &Value, old: Option<&Value>, report: &mut Report) {
+    template_meta(at(value, "/spec/metadata"), &Place::Root("spec.metadata"), report);
     match old {
-        Some(_) => report.immutable(value, old, "/spec"),
-        None => {
-            template_meta(at(value, "/spec/metadata"), &Place::Root("spec.metadata"), report);
-            devices(at(value, "/spec/spec/devices"), "spec.spec.devices", report);
+        Some(_) => {
+            report.immutable(value, old, "/spec");
         }
+        None => devices(at(value, "/spec/spec/devices"), "spec.spec.devices", report),
     }
 }
 

@@ -2,9 +2,10 @@
 //! one wants more, and keeps what was said.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::report::{Report, at, text};
+use crate::go::internal;
 use crate::validate::name;
 
 const LONGEST_WORD: usize = 128;
@@ -126,6 +127,8 @@ fn kept(value: &Value, old: &Value, report: &mut Report) {
         // Clients may know times less exactly.
         let same = match (time(value, field), time(old, field)) {
             (Some(now), Some(before)) => now.as_microsecond() == before.as_microsecond(),
+            // One that is empty is one.
+            _ if *path == "related" => now == before,
             _ => is_empty(now) && is_empty(before) || now == before,
         };
         if !same {
@@ -147,16 +150,9 @@ fn is_empty(value: &Value) -> bool {
 /// The value under the names that kube-apiserver has for its fields itself.
 fn shown(path: &str, value: &Value) -> Value {
     match path {
-        "involvedObject" | "related" if value.is_object() => json!({
-            "Kind": text(value, "/kind"),
-            "Namespace": text(value, "/namespace"),
-            "Name": text(value, "/name"),
-            "UID": text(value, "/uid"),
-            "APIVersion": text(value, "/apiVersion"),
-            "ResourceVersion": text(value, "/resourceVersion"),
-            "FieldPath": text(value, "/fieldPath"),
-        }),
-        "source" => json!({"Component": text(value, "/component"), "Host": text(value, "/host")}),
+        "involvedObject" => internal::form("io.k8s.api.core.v1.ObjectReference", value),
+        "related" => internal::form("*io.k8s.api.core.v1.ObjectReference", value),
+        "source" => internal::form("io.k8s.api.core.v1.EventSource", value),
         "count" => value.as_i64().unwrap_or_default().into(),
         "reason" | "message" | "type" | "action" | "reportingController" | "reportingInstance" => {
             value.as_str().unwrap_or_default().into()

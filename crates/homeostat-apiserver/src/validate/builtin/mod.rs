@@ -24,6 +24,7 @@ mod job_selector;
 mod limit_range;
 mod network_policy;
 mod networking;
+mod node;
 mod node_selector;
 mod place;
 mod pod;
@@ -31,6 +32,7 @@ mod policies;
 mod quota;
 mod rbac;
 mod report;
+mod reported;
 mod resize;
 mod resources;
 mod scaling;
@@ -74,7 +76,7 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("networking.k8s.io", "ServiceCIDR") => address::service_cidr,
             ("apps", "ControllerRevision") => config::controller_revision,
             ("", "Namespace") => config::namespace,
-            ("", "Node") => config::node,
+            ("", "Node") => node::node,
             ("", "PersistentVolume") => volume::volume,
             ("", "PersistentVolumeClaim") => volume_claim::claim,
             ("storage.k8s.io", "StorageClass") => storage::storage_class,
@@ -140,9 +142,11 @@ pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldE
         ("resourceclaims.resource.k8s.io", "status") => {
             claim_status::change(value, old, &mut report);
         }
+        ("nodes", "") => node::update(value, old, &mut report),
         ("pods", "resize") => resize::change(value, old, &mut report),
         ("pods", "ephemeralcontainers") => pod::ephemeral_change(value, old, &mut report),
         ("pods", _) => pod::update(value, old, &mut report),
+        (resource, "status") => reported::check(resource, value, old, &mut report),
         _ => {}
     }
     report.errors

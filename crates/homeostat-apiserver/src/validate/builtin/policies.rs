@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{dns_label_1035, dns_subdomain, name};
 use super::admission::{
@@ -11,6 +11,7 @@ use super::admission::{
 };
 use super::report::{Report, at, list, text};
 use super::workload::selector;
+use crate::go::internal;
 use homeostat_cel::admission::{composed, patches, variables};
 use homeostat_cel::{Type, is_word};
 
@@ -75,9 +76,8 @@ fn audit_annotations(
 ) {
     if annotations.len() > MOST_ANNOTATIONS {
         let detail = format!("must not have more than {MOST_ANNOTATIONS} auditAnnotations");
-        // Shown under the names that kube-apiserver has for the fields itself.
         let shown = annotations.iter().map(|annotation| {
-            json!({"Key": annotation["key"], "ValueExpression": annotation["valueExpression"]})
+            internal::form("io.k8s.api.admissionregistration.v1.AuditAnnotation", annotation)
         });
         report.invalid("spec.auditAnnotations", shown.collect::<Vec<_>>(), detail);
     }

@@ -1,9 +1,10 @@
 //! ResourceQuotas: what they may limit, in what amounts, and for which objects.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::report::{Report, at, list, text};
 use super::resources;
+use crate::go::internal;
 
 /// Scopes that no quota can have together.
 const OPPOSITES: &[[&str; 2]] =
@@ -92,7 +93,11 @@ fn selector(value: &Value, report: &mut Report) {
             report.invalid(format!("{path}.scopeName"), scope, "unsupported scope");
         }
         for _ in limited(value).iter().filter(|resource| !reaches(scope, resource)) {
-            report.invalid(path, shown(rules), "unsupported scope applied to resource");
+            let shown = internal::form(
+                "io.k8s.api.core.v1.ScopeSelector",
+                at(value, "/spec/scopeSelector"),
+            );
+            report.invalid(path, shown, "unsupported scope applied to resource");
         }
         if WITHOUT_VALUES.contains(&scope) && operator != "Exists" {
             let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
@@ -124,19 +129,4 @@ fn selector(value: &Value, report: &mut Report) {
     for _ in OPPOSITES.iter().filter(|pair| pair.iter().all(|scope| given.contains(scope))) {
         report.invalid(path, at(value, "/spec/scopes").clone(), "conflicting scopes");
     }
-}
-
-/// The selector under the names that kube-apiserver has for its fields itself.
-fn shown(rules: &[Value]) -> Value {
-    let rules: Vec<Value> = rules
-        .iter()
-        .map(|rule| {
-            json!({
-                "ScopeName": text(rule, "/scopeName"),
-                "Operator": text(rule, "/operator"),
-                "Values": at(rule, "/values"),
-            })
-        })
-        .collect();
-    json!({"MatchExpressions": rules})
 }

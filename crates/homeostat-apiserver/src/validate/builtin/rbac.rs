@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::report::{Report, at, list, text};
 use super::workload::selector;
+use crate::go::internal;
 use crate::validate::name;
 
 pub(super) fn role(value: &Value, _: Option<&Value>, report: &mut Report) {
@@ -122,11 +123,7 @@ pub(super) fn binding(value: &Value, old: Option<&Value>, report: &mut Report) {
     if let Some(old) = old
         && at(value, "/roleRef") != at(old, "/roleRef")
     {
-        let shown = json!({
-            "APIGroup": text(value, "/roleRef/apiGroup"),
-            "Kind": text(value, "/roleRef/kind"),
-            "Name": text(value, "/roleRef/name"),
-        });
+        let shown = internal::form("io.k8s.api.rbac.v1.RoleRef", at(value, "/roleRef"));
         report.invalid("roleRef", shown, "cannot change roleRef");
     }
 }

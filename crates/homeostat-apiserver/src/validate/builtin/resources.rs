@@ -1,5 +1,7 @@
 //! What containers and Pods ask for: names and amounts of resources, and how they may be resized.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::place::Place;
@@ -47,14 +49,19 @@ pub(super) fn quota(name: &str, amount: &Value, path: &str, report: &mut Report)
     if !name.contains('/') && !is_of_quotas(name) {
         report.invalid(path, name, "must be a standard resource for quota");
     }
+    self::amount(name, amount, path, report);
+}
+
+/// An amount that can be.
+pub(super) fn amount(
+    name: &str,
+    amount: &Value,
+    path: &(impl fmt::Display + ?Sized),
+    report: &mut Report,
+) {
     let shown = amount.as_str().unwrap_or_default();
-    let Ok(amount) = shown.parse::<Quantity>() else { return };
-    if amount.is_negative() {
-        report.invalid(path, shown, "must be greater than or equal to 0");
-    }
-    let counted = COUNTED.contains(&name) || is_extended(name);
-    if counted && amount.rounded_up() != amount {
-        report.invalid(path, shown, "must be an integer");
+    if let Ok(amount) = shown.parse::<Quantity>() {
+        quantity(name, shown, amount, path, report);
     }
 }
 
@@ -208,13 +215,18 @@ fn requirements(
     }
 }
 
-/// An amount that can be.
-fn quantity(name: &str, shown: &str, amount: Quantity, place: &Place<'_>, report: &mut Report) {
+fn quantity(
+    name: &str,
+    shown: &str,
+    amount: Quantity,
+    place: &(impl fmt::Display + ?Sized),
+    report: &mut Report,
+) {
     if amount.is_negative() {
-        report.invalid(place, shown, "must be greater than or equal to 0");
+        report.invalid(place.to_string(), shown, "must be greater than or equal to 0");
     }
     if (COUNTED.contains(&name) || is_extended(name)) && amount.rounded_up() != amount {
-        report.invalid(place, shown, "must be an integer");
+        report.invalid(place.to_string(), shown, "must be an integer");
     }
 }
 

@@ -1,20 +1,15 @@
 //! Disruption budgets, priorities and leases: numbers that must fit each other.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::report::{Report, at, text};
+use crate::go::internal;
 
 pub(super) fn disruption_budget(value: &Value, _: Option<&Value>, report: &mut Report) {
     let spec = at(value, "/spec");
     if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
         let detail = "minAvailable and maxUnavailable cannot be both set";
-        // Shown under the names that kube-apiserver has for the fields itself.
-        let shown = json!({
-            "MinAvailable": at(spec, "/minAvailable"),
-            "Selector": at(spec, "/selector"),
-            "MaxUnavailable": at(spec, "/maxUnavailable"),
-            "UnhealthyPodEvictionPolicy": at(spec, "/unhealthyPodEvictionPolicy"),
-        });
+        let shown = internal::form("io.k8s.api.policy.v1.PodDisruptionBudgetSpec", spec);
         report.invalid("spec", shown, detail);
     }
     for field in ["minAvailable", "maxUnavailable"] {

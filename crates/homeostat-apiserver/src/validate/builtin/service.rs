@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::endpoints::app_protocol;
 use super::report::{Report, at, list, text};
+use crate::go::internal;
 use crate::validate::{ip, name};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -193,6 +194,16 @@ fn balancer(value: &Value, old: Option<&Value>, report: &mut Report) {
         return;
     }
     balanced_addresses(value, old, report);
+    for (index, ingress) in ingress.iter().enumerate() {
+        let path = format!("status.loadBalancer.ingress[{index}].ipMode");
+        let mode = at(ingress, "/ipMode");
+        match (mode.is_null(), text(ingress, "/ip").is_empty()) {
+            (true, false) => report.required(path, "must be specified when `ip` is set"),
+            (false, true) => report.forbidden(path, "may not be specified when `ip` is not set"),
+            (false, false) => report.known(&path, mode, &["Proxy", "VIP"]),
+            (true, true) => {}
+        }
+    }
 }
 
 /// Where a load balancer is reached, in the status of a Service or of an Ingress.
@@ -286,16 +297,8 @@ fn service_ports(ports: &[Value], report: &mut Report) {
             _ => {}
         }
         if seen.contains(&(protocol, number)) {
-            // the API shows its own names for the fields here
-            let shown = json!({
-                "Name": "",
-                "Protocol": protocol,
-                "AppProtocol": null,
-                "Port": number,
-                "TargetPort": 0,
-                "NodePort": 0,
-            });
-            report.duplicate(path, shown);
+            let key = json!({"protocol": protocol, "port": number});
+            report.duplicate(path, internal::form("io.k8s.api.core.v1.ServicePort", &key));
         }
         seen.push((protocol, number));
     }

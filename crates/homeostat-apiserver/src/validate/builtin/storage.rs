@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::devices::{driver, too_long};
 use super::report::{Report, at, list, text};
 use super::workload::selector;
 use crate::decode::Quantity;
+use crate::go::internal;
 use crate::validate::name;
 
 /// How many parameters a class has at most, and how many bytes they take together.
@@ -153,13 +154,8 @@ fn kept(before: &Value, drivers: &[Value], report: &mut Report) {
     for now in drivers.iter().filter(|now| text(now, "/name") == name) {
         let same = |field: &str| at(before, field) == at(now, field);
         if !(same("/nodeID") && same("/topologyKeys")) {
-            // Shown under the names that kube-apiserver has for the fields itself.
-            let shown = json!({
-                "Name": name,
-                "NodeID": text(now, "/nodeID"),
-                "TopologyKeys": at(now, "/topologyKeys"),
-                "Allocatable": null,
-            });
+            let mut shown = internal::form("io.k8s.api.storage.v1.CSINodeDriver", now);
+            shown["Allocatable"] = Value::Null;
             report.invalid("spec.drivers", shown, "field is immutable");
         }
     }
@@ -169,9 +165,6 @@ fn kept(before: &Value, drivers: &[Value], report: &mut Report) {
 pub(super) fn capacity(value: &Value, old: Option<&Value>, report: &mut Report) {
     report.immutable(value, old, "/nodeTopology");
     report.immutable(value, old, "/storageClassName");
-    if old.is_some() {
-        return;
-    }
     selector(at(value, "/nodeTopology"), "nodeTopology", report);
     let class = text(value, "/storageClassName");
     for problem in name::dns_subdomain(class) {

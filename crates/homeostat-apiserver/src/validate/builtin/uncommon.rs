@@ -9,10 +9,7 @@ use super::resources;
 use crate::validate::name;
 
 pub(super) fn runtime_class(value: &Value, old: Option<&Value>, report: &mut Report) {
-    if old.is_some() {
-        report.immutable(value, old, "/handler");
-        return;
-    }
+    report.immutable(value, old, "/handler");
     report.dns_label("handler", text(value, "/handler"));
     resources::overhead(at(value, "/overhead/podFixed"), &Place::Root("overhead"), report);
     let scheduling = at(value, "/scheduling");

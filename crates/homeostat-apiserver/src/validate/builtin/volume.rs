@@ -1,12 +1,13 @@
 //! PersistentVolumes, by themselves and as part of a VolumeAttachment.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::devices::driver;
 use super::node_selector::node_selector;
 use super::report::{Report, at, list, text};
 use super::volume_source;
 use crate::decode::Quantity;
+use crate::go::{self, internal};
 use crate::validate::name;
 
 pub(super) const MODES: &[&str] =
@@ -110,11 +111,19 @@ pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
 
 /// What a volume keeps.
 fn update(spec: &Value, old: &Value, report: &mut Report) {
-    if !volume_source::given(spec).eq(volume_source::given(old)) {
-        report.forbidden(
-            "spec.persistentvolumesource",
-            "spec.persistentvolumesource is immutable after creation",
-        );
+    let mut after = spec.clone();
+    // How a volume is made larger may be said later.
+    if at(old, "/csi").is_object()
+        && at(old, "/csi/controllerExpandSecretRef").is_null()
+        && let Some(csi) = after.pointer_mut("/csi").and_then(Value::as_object_mut)
+    {
+        csi.shift_remove("controllerExpandSecretRef");
+    }
+    if !volume_source::given(&after).eq(volume_source::given(old)) {
+        let (before, now) = (volume_source::shown(old), volume_source::shown(&after));
+        let changes = go::difference_of_forms(&before, &now);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+        report.forbidden("spec.persistentvolumesource", &detail);
     }
     // These two are told without the place they are in.
     if spec.get("volumeMode") != old.get("volumeMode") {
@@ -123,7 +132,9 @@ fn update(spec: &Value, old: &Value, report: &mut Report) {
     let before = at(old, "/nodeAffinity");
     if !before.is_null() && today(before) != today(at(spec, "/nodeAffinity")) {
         let detail = "field is immutable, except for updating from beta label to GA";
-        report.invalid("nodeAffinity", internal(at(spec, "/nodeAffinity")), detail);
+        let shown =
+            internal::form("*io.k8s.api.core.v1.VolumeNodeAffinity", at(spec, "/nodeAffinity"));
+        report.invalid("nodeAffinity", shown, detail);
     }
 }
 
@@ -149,32 +160,6 @@ fn today(affinity: &Value) -> Value {
         }
     }
     affinity
-}
-
-/// Node affinity under the names that kube-apiserver has for the fields itself.
-fn internal(affinity: &Value) -> Value {
-    let Some(required) = affinity.get("required") else {
-        return if affinity.is_null() { Value::Null } else { json!({"Required": null}) };
-    };
-    let rules = |term: &Value, field: &str| {
-        term.get(field).and_then(Value::as_array).map(|rules| {
-            let shown = rules.iter().map(|rule| {
-                json!({
-                    "Key": text(rule, "/key"),
-                    "Operator": text(rule, "/operator"),
-                    "Values": at(rule, "/values"),
-                })
-            });
-            shown.collect::<Vec<Value>>()
-        })
-    };
-    let terms = list(required, "/nodeSelectorTerms").iter().map(|term| {
-        json!({
-            "MatchExpressions": rules(term, "matchExpressions"),
-            "MatchFields": rules(term, "matchFields"),
-        })
-    });
-    json!({"Required": {"NodeSelectorTerms": terms.collect::<Vec<Value>>()}})
 }
 
 fn capacity(capacity: &Value, report: &mut Report) {
@@ -285,16 +270,5 @@ pub(super) fn attachment(value: &Value, old: Option<&Value>, report: &mut Report
     for problem in name::dns_subdomain(node) {
         report.invalid("spec.nodeName", node, problem);
     }
-    if old.is_some_and(|old| old.get("spec") != value.get("spec")) {
-        // Shown under the names that kube-apiserver has for the fields itself.
-        let shown = json!({
-            "Attacher": text(value, "/spec/attacher"),
-            "Source": {
-                "PersistentVolumeName": at(source, "/persistentVolumeName"),
-                "InlineVolumeSpec": at(source, "/inlineVolumeSpec"),
-            },
-            "NodeName": node,
-        });
-        report.invalid("spec", shown, "field is immutable");
-    }
+    report.immutable(value, old, "/spec");
 }

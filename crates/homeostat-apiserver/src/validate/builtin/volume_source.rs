@@ -7,6 +7,7 @@ use super::devices::driver;
 use super::place::Place;
 use super::pod::disks;
 use super::report::{Report, at, text};
+use crate::go::internal;
 use crate::validate::name;
 
 const TOO_MANY: &str = "may not specify more than 1 volume type";
@@ -71,6 +72,16 @@ const SOURCES: &[Source] = &[
 /// The sources that a volume names, with the fields they are in.
 pub(super) fn given(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     SOURCES.iter().filter_map(|source| Some((source.field, spec.get(source.field)?)))
+}
+
+/// All of them, as kube-apiserver shows them.
+pub(super) fn shown(spec: &Value) -> Value {
+    let mut shown = internal::form("io.k8s.api.core.v1.PersistentVolumeSpec", spec);
+    if let Some(fields) = shown.as_object_mut() {
+        let is_source = |name: &str| SOURCES.iter().any(|of| of.field.eq_ignore_ascii_case(name));
+        fields.retain(|name, _| is_source(name));
+    }
+    shown
 }
 
 /// The one that counts.

@@ -1,76 +1,120 @@
 //! One fault at a time: objects of every kind that are right but for one field, which the schema
 //! knows and whose value is of the wrong type, empty, too long, negative, or a word nobody knows.
 //!
-//! Nothing is stored (`dryRun`). A run sends an even part of the faults of the kinds that are known to
-//! be answered alike; `HOMEOSTAT_DIFFERENTIAL_FAULTS` says how many, `0` sends all faults of all kinds.
+//! They are sent in three ways: as new objects, in place of objects that are there, and as their
+//! `status`. Nothing that is wrong is stored (`dryRun`). A run sends an even part of the faults of the
+//! kinds that are known to be answered alike; `HOMEOSTAT_DIFFERENTIAL_FAULTS` says how many, `0` sends
+//! all faults of all kinds.
 
 mod known;
+mod subjects;
 mod values;
 
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
-use homeostat_apiserver::kinds::builtin;
 use homeostat_apiserver::{AddressRange, Server, ServerConfig};
 use homeostat_env::Env;
 use kube::Client;
-use serde_json::{Value, json};
 
 use crate::difference::{self, Difference};
-use crate::script::Step;
 use crate::side::Side;
+use subjects::{Live, Subject};
+use values::Fault;
 
-/// How many faults a run sends; `0` for all, also of kinds that are known to differ.
+/// How many faults a run sends in each way; `0` for all, also of kinds that are known to differ.
 const COUNT: &str = "HOMEOSTAT_DIFFERENTIAL_FAULTS";
-const DEFAULT_COUNT: usize = 1500;
+const DEFAULT_COUNT: usize = 800;
 const AT_ONCE: usize = 8;
 
-/// Objects that are right, one or more of each kind.
-const OBJECTS: &str = include_str!("objects.json");
+/// How a fault gets to the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In a new object.
+    Create,
+    /// In what replaces an object.
+    Update,
+    /// In what replaces its status.
+    Status,
+}
+
+impl Way {
+    /// What differences are told under.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Create => "faults",
+            Self::Update => "faults in updates",
+            Self::Status => "faults in status",
+        }
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn single_faults_are_refused_as_by_kube_apiserver() {
-    let Some(oracle) = crate::oracle().await else { return };
-    let _alone = crate::ALONE.lock().await;
-    let only = std::env::var(crate::ONLY).unwrap_or_default();
-    let mut steps: Vec<Step> = steps();
-    steps.retain(|step| format!("faults: {}", step.title).contains(&only));
-    let count = std::env::var(COUNT).ok().map_or(DEFAULT_COUNT, |text| text.parse().unwrap());
-    if count != 0 {
-        steps.retain(|step| known::is_judged(step.title.split(' ').next().unwrap_or_default()));
+    compare(Way::Create).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_faults_in_updates_are_refused_as_by_kube_apiserver() {
+    compare(Way::Update).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_faults_in_a_status_are_refused_as_by_kube_apiserver() {
+    compare(Way::Status).await;
+}
+
+/// The two servers.
+struct Servers {
+    ours: Client,
+    theirs: Client,
+}
+
+impl Servers {
+    /// Both, as somebody sees them who works in that namespace.
+    fn sides(&self, namespace: &str) -> (Side, Side) {
+        (Side::new(self.ours.clone(), namespace), Side::new(self.theirs.clone(), namespace))
     }
-    let every = if count == 0 { 1 } else { steps.len().div_ceil(count).max(1) };
-    let chosen: Vec<Step> = steps.into_iter().step_by(every).collect();
-    let sent = chosen.len();
+}
+
+/// An object that is there on both sides, or will not be.
+struct Place<'a> {
+    subject: &'a Subject,
+    live: Live,
+}
+
+#[expect(clippy::print_stderr, reason = "what differs is told one by one")]
+async fn compare(way: Way) {
+    let Some(theirs) = crate::oracle().await else { return };
+    let _alone = crate::ALONE.lock().await;
+    let subjects = subjects::all();
+    let chosen = chosen(way, &subjects);
+    let sent = chosen.iter().map(|(_, faults)| faults.len()).sum::<usize>();
     let server = Server::new(ServerConfig {
         service_account_admission: true,
         service_range: AddressRange { base: [10, 96, 0, 0].into(), prefix: 16 },
         ..ServerConfig::new(Env::system())
     });
+    let servers = Servers { ours: Client::new(server, "default"), theirs };
     let id = format!("diff-{}", Env::system().random_alphanumeric(8).to_lowercase());
-    let ours = Client::new(server, "default");
-    let (our, their) = (Side::new(ours.clone(), &id), Side::new(oracle.clone(), &id));
-    tokio::join!(our.prepare(), their.prepare());
-    let found: Vec<Difference> = futures::stream::iter(chosen)
-        .map(|step| {
-            let mut our = Side::new(ours.clone(), &id);
-            let mut their = Side::new(oracle.clone(), &id);
-            async move {
-                let (our, their) = tokio::join!(our.send(&step), their.send(&step));
-                // There are faults that kube-apiserver panics of.
-                if their.code == 0 && our.code != 0 {
-                    return Vec::new();
-                }
-                let mut found = difference::between("faults", &step.title, &our, &their);
-                found.retain(|difference| !known::accepts(difference));
-                found
-            }
-        })
+    let mut places = Vec::new();
+    for (subject, _) in &chosen {
+        let live = Live::make(subject, way, &servers, &id, places.len()).await;
+        places.push(Place { subject, live });
+    }
+    let faults = places
+        .iter()
+        .zip(&chosen)
+        .flat_map(|(place, (_, faults))| faults.iter().map(move |fault| (place, fault)));
+    let found: Vec<Difference> = futures::stream::iter(faults)
+        .map(|(place, fault)| send(way, &servers, place, fault))
         .buffered(AT_ONCE)
         .flat_map(futures::stream::iter)
         .collect()
         .await;
-    their.clean_up().await;
+    for place in &places {
+        place.live.remove(place.subject, &servers).await;
+    }
     let mut sorts: BTreeMap<&str, usize> = BTreeMap::new();
     for difference in &found {
         eprintln!("{difference}");
@@ -79,39 +123,52 @@ async fn single_faults_are_refused_as_by_kube_apiserver() {
     assert!(found.is_empty(), "{} of {sent} single faults are answered differently", sorts.len());
 }
 
-/// A request for every fault of every object.
-fn steps() -> Vec<Step> {
-    let objects: Vec<Value> = serde_json::from_str(OBJECTS).unwrap();
-    let mut steps = Vec::new();
-    for object in objects {
-        let is = |row: &&std::sync::Arc<homeostat_apiserver::kinds::Kind>| {
-            object["kind"] == row.kind && object["apiVersion"] == row.api_version()
-        };
-        let kind = builtin().iter().find(is).unwrap();
-        let base = if kind.group.is_empty() {
-            "/api/v1".to_owned()
-        } else {
-            format!("/apis/{}", kind.api_version())
-        };
-        let space = if kind.namespaced { "/namespaces/{{ns}}" } else { "" };
-        let path = format!("{base}{space}/{}?dryRun=All&fieldManager=faults", kind.plural);
-        for (pointer, value) in values::faults(kind.schema.root(), &object) {
-            let mut wrong = object.clone();
-            if wrong["metadata"].get("name").is_none() {
-                wrong["metadata"]["name"] = json!("x");
-            }
-            values::put(&mut wrong, &pointer, value.clone());
-            let shown: String = value.map_or("(absent)".to_owned(), |value| value.to_string());
-            let shown: String = shown.chars().take(60).collect();
-            steps.push(Step {
-                title: format!("{} {pointer} {shown}", kind.plural),
-                method: "POST".to_owned(),
-                path: path.clone(),
-                headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-                body: wrong.to_string(),
-                ..Step::default()
-            });
-        }
+/// The faults that this run sends.
+fn chosen(way: Way, subjects: &[Subject]) -> Vec<(&Subject, Vec<Fault>)> {
+    let only = std::env::var(crate::ONLY).unwrap_or_default();
+    let count = std::env::var(COUNT).ok().map_or(DEFAULT_COUNT, |text| text.parse().unwrap());
+    let mut all: Vec<(&Subject, Vec<Fault>)> = subjects
+        .iter()
+        .filter(|subject| count == 0 || known::is_judged(way, &subject.kind.plural))
+        .map(|subject| (subject, subject.faults(way)))
+        .collect();
+    for (subject, faults) in &mut all {
+        faults.retain(|fault| title(way, subject, fault).contains(&only));
     }
-    steps
+    let total: usize = all.iter().map(|(_, faults)| faults.len()).sum();
+    let every = if count == 0 { 1 } else { total.div_ceil(count).max(1) };
+    let mut at = 0;
+    for (_, faults) in &mut all {
+        faults.retain(|_| {
+            at += 1;
+            at % every == 0
+        });
+    }
+    all.retain(|(_, faults)| !faults.is_empty());
+    all
+}
+
+/// What a fault is called.
+fn title(way: Way, subject: &Subject, fault: &Fault) -> String {
+    let (pointer, value) = fault;
+    let shown = value.as_ref().map_or("(absent)".to_owned(), ToString::to_string);
+    let shown: String = shown.chars().take(60).collect();
+    format!("{}: {} {pointer} {shown}", way.name(), subject.kind.plural)
+}
+
+/// Sends one fault to both sides and says where the answers differ.
+async fn send(way: Way, servers: &Servers, place: &Place<'_>, fault: &Fault) -> Vec<Difference> {
+    let (mut ours, mut theirs) = servers.sides(&place.live.namespace);
+    let title = title(way, place.subject, fault);
+    let our_step = place.subject.step(way, &place.live.ours, fault);
+    let their_step = place.subject.step(way, &place.live.theirs, fault);
+    let (our, their) = tokio::join!(ours.send(&our_step), theirs.send(&their_step));
+    // There are faults that kube-apiserver panics of.
+    if their.code == 0 && our.code != 0 {
+        return Vec::new();
+    }
+    let (sequence, step) = title.split_once(": ").unwrap_or_default();
+    let mut found = difference::between(sequence, step, &our, &their);
+    found.retain(|difference| !known::accepts(difference));
+    found
 }

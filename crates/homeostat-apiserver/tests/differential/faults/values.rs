@@ -16,6 +16,15 @@ pub(super) fn faults(schema: Schema<'_>, object: &Value) -> Vec<Fault> {
     found
 }
 
+/// Every fault of what the object has at `path`.
+pub(super) fn faults_below(path: &str, schema: Schema<'_>, present: &Value) -> Vec<Fault> {
+    let mut found = Vec::new();
+    let wrong = wrong_values(schema).into_iter().map(Some);
+    found.extend(wrong.chain([None]).map(|value| (path.to_owned(), value)));
+    walk(schema, Some(present), path, BEYOND, &mut found);
+    found
+}
+
 /// Sets what a pointer names, making what leads there.
 pub(super) fn put(object: &mut Value, pointer: &str, value: Option<Value>) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
