@@ -122,7 +122,7 @@ impl Registry {
         let change = |live: &Value| {
             let current = view(kind, &places, live);
             let scale = wanted(write, form, target, &current, options)?;
-            check_uid(target, metadata::uid(live), metadata::uid(&scale))?;
+            check_uid(target, metadata::uid(live), metadata::uid(&scale), options.dry_run)?;
             let mut review = review(&writer, target, options, scale, &current);
             admission::mutate(&mut review)?;
             let scale = review.object;
