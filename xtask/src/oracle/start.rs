@@ -17,6 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Binaries, binaries};
+use crate::guard::THIS_PROGRAM;
 use crate::workspace::{cache, find};
 
 const TOKEN: &str = "oracle-admin-token";
@@ -33,7 +34,7 @@ impl Oracle {
     /// Starts etcd and kube-apiserver with data in `folder`.
     pub(crate) fn start(folder: &Path) -> Result<Self> {
         binaries()?;
-        let mut supervisor = Command::new(std::env::current_exe()?)
+        let mut supervisor = Command::new(THIS_PROGRAM)
             .args(["oracle", "supervise"])
             .arg(folder)
             .stdin(Stdio::piped())
@@ -64,7 +65,7 @@ pub(super) fn up() -> Result<PathBuf> {
     }
     fs::create_dir_all(&folder)?;
     binaries()?;
-    let mut supervisor = Command::new(std::env::current_exe()?)
+    let mut supervisor = Command::new(THIS_PROGRAM)
         .args(["oracle", "supervise", "--detached"])
         .arg(&folder)
         .stdin(Stdio::null())

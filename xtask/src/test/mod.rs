@@ -15,6 +15,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
+use crate::guard::THIS_PROGRAM;
 use crate::workspace::{cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
 use judges::{Judges, Programs};
@@ -73,7 +74,7 @@ impl Test {
         let programs = Programs::find(self.require_oracle)?;
         if find("go").is_some() {
             stages.begin(Stage::GeneratedTables);
-            run(std::env::current_exe()?, &["generate", "--check"])?;
+            run(THIS_PROGRAM, &["generate", "--check"])?;
         } else {
             stages.leave_out(Stage::GeneratedTables, "install Go 1.26 or newer");
         }

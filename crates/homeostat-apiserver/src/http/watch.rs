@@ -165,11 +165,6 @@ impl Stream {
             }
             tokio::select! {
                 biased;
-                _ = self.served.changed() => {
-                    if !self.registry.serves(&self.events.kind) {
-                        self.watcher = None;
-                    }
-                }
                 changes = watcher.next() => match changes {
                     Ok(changes) => {
                         let kind = self.events.kind.clone();
@@ -191,6 +186,11 @@ impl Stream {
                         self.watcher = None;
                     }
                 },
+                _ = self.served.changed() => {
+                    if !self.registry.serves(&self.events.kind) {
+                        self.watcher = None;
+                    }
+                }
                 () = env.sleep_until(wake) => self.rest(wake),
             }
         }

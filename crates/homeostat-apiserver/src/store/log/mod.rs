@@ -182,6 +182,10 @@ impl Storage for Log {
         let (_, mark) = Mark::open(&self.directory)?;
         let end = recover::load(&self.directory, &files, mark, each)?;
         self.snapshot_bytes = end.snapshot_bytes;
+        // Only now: what is refused is left as it was found.
+        for path in &end.unmarked {
+            fs::remove_file(path).map_err(|source| failed("remove", path, source))?;
+        }
         match end.log {
             Some(place) => self.resume(place)?,
             None => self.begin(end.revision + 1)?,

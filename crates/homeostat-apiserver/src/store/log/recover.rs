@@ -32,6 +32,9 @@ pub(super) struct End {
     pub(super) revision: u64,
     /// The size of the newest snapshot.
     pub(super) snapshot_bytes: u64,
+    /// Logs that were begun but never marked. They hold nothing, and must go: the log before them goes
+    /// on, and would run past their beginning.
+    pub(super) unmarked: Vec<PathBuf>,
 }
 
 pub(super) fn log_path(directory: &Path, start: u64) -> PathBuf {
@@ -67,7 +70,7 @@ pub(super) fn load(
     mark: Option<Place>,
     each: &mut dyn FnMut(Loaded),
 ) -> Result<End, StorageError> {
-    let mut end = End { log: None, revision: NOTHING, snapshot_bytes: 0 };
+    let mut end = End { log: None, revision: NOTHING, snapshot_bytes: 0, unmarked: Vec::new() };
     if let Some(revision) = files.snapshots.last() {
         end.snapshot_bytes = checkpoint::read(directory, *revision, each)?;
         end.revision = *revision;
@@ -75,7 +78,7 @@ pub(super) fn load(
     let begin = end.revision;
     for start in files.logs.iter().filter(|start| **start > begin) {
         if mark.is_none_or(|mark| mark.log < *start) {
-            remove_unmarked(directory, *start)?;
+            end.unmarked.push(check_unmarked(directory, *start)?);
             continue;
         }
         let known = mark.filter(|mark| mark.log == *start).map(|mark| mark.bytes);
@@ -93,13 +96,12 @@ pub(super) fn load(
     }
 }
 
-/// A log that was begun but never marked holds nothing, or the mark is not the one it was. It goes:
-/// the log before it goes on, and would run past its beginning.
-fn remove_unmarked(directory: &Path, start: u64) -> Result<(), StorageError> {
+/// A log that was begun but never marked holds nothing, or the mark is not the one it was.
+fn check_unmarked(directory: &Path, start: u64) -> Result<PathBuf, StorageError> {
     let path = log_path(directory, start);
     let metadata = fs::metadata(&path).map_err(|source| failed("read", &path, source))?;
     if metadata.len() <= frame::HEADER as u64 {
-        return fs::remove_file(&path).map_err(|source| failed("remove", &path, source));
+        return Ok(path);
     }
     let what = format!("it does not know of {}", path.display());
     Err(StorageError::damaged(directory.join(super::mark::NAME), 0, what))

@@ -213,7 +213,12 @@ async fn a_log_that_was_begun_and_never_marked_is_no_damage_ever_after() {
     work(&store, 6).await;
     let (expected, next) = (contents(&store), store.revision() + 1);
     drop(store);
-    // And killed again, when the next log had its mark but its snapshot was not written.
+    // And killed again, when this log had been ended and the next one had its mark, but the snapshot
+    // was not written.
+    let ended = logs(place.path(), "log-").remove(0);
+    let mut bytes = fs::read(&ended).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+    fs::write(&ended, &bytes).unwrap();
     let directory = DataDirectory::open(place.path()).unwrap();
     let mut log = Log::open(&directory, LogOptions { longest: u64::MAX }).unwrap();
     log.begin(next).unwrap();
