@@ -56,7 +56,8 @@ impl Guard {
             return Ok(ExitCode::FAILURE);
         }
         let (program, arguments) = self.program.split_first().context("no program")?;
-        let child = Command::new(program).args(arguments).process_group(0).spawn();
+        let mut command = Command::new(program);
+        let child = hearing(signals, || command.args(arguments).process_group(0).spawn())?;
         let mut child =
             child.with_context(|| format!("{} could not be started", program.display()))?;
         loop {
@@ -69,6 +70,16 @@ impl Guard {
             }
         }
     }
+}
+
+/// Starts something in a thread that hears the signals: a program inherits what is blocked, and could
+/// not be asked to end.
+fn hearing<T: Send>(signals: SigSet, start: impl FnOnce() -> T + Send) -> Result<T> {
+    let started = std::thread::scope(|scope| {
+        let thread = scope.spawn(move || signals.thread_unblock().map(|()| start()));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    Ok(started?)
 }
 
 /// Ends the program and what it started: kindly, then not.

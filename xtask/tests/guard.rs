@@ -53,3 +53,13 @@ fn a_guarded_program_ends_with_its_own_code() {
     assert_eq!(run("exit 7"), Some(7));
     assert_eq!(run("kill -KILL $$"), Some(137));
 }
+
+#[test]
+fn a_guarded_program_hears_every_signal() {
+    let parent = format!("--parent={}", std::process::id());
+    let blocked = ["guard", &parent, "--", "grep", "^SigBlk", "/proc/self/status"];
+    let said = Command::new(env!("CARGO_BIN_EXE_xtask")).args(blocked).output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    let mask = said.split_whitespace().nth(1).unwrap();
+    assert_eq!(u64::from_str_radix(mask, 16), Ok(0), "{said}");
+}

@@ -17,10 +17,10 @@ fn example(operator: &str) -> String {
 fn the_example_of_every_operator_becomes_ready() {
     let up = Up::start(&["--with", "at,webapp,database,logical-database"]);
     for (operator, object) in [
-        ("at", "at/greeting"),
-        ("webapp", "webapp/hello"),
-        ("database", "database/shop"),
-        ("logical-database", "logicaldatabase/orders"),
+        ("at", "at/reminder"),
+        ("webapp", "webapp/storefront"),
+        ("database", "database/warehouse"),
+        ("logical-database", "logicaldatabase/stock"),
     ] {
         // The file asks for a version that not every host has, and says so.
         let version = postgresql_versions().pop().unwrap_or(15);
@@ -28,5 +28,5 @@ fn the_example_of_every_operator_becomes_ready() {
         up.apply(&text);
         up.kubectl(&["wait", object, "--for=condition=Ready", "--timeout=120s"]);
     }
-    assert_eq!(up.kubectl(&["logs", "greeting-pod"]), "the time has come\n");
+    assert_eq!(up.kubectl(&["logs", "reminder-pod"]), "the time has come\n");
 }

@@ -8,8 +8,7 @@ use homeostat::k8s_openapi::api::apps::v1::{
 use homeostat::k8s_openapi::api::core::v1::{
     Container, ContainerPort, EnvVar, EnvVarSource, ExecAction, Lifecycle, LifecycleHandler,
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PodSpec, PodTemplateSpec, Probe, Secret,
-    SecretKeySelector, Service, ServicePort, ServiceSpec, TCPSocketAction, VolumeMount,
-    VolumeResourceRequirements,
+    SecretKeySelector, Service, ServicePort, ServiceSpec, VolumeMount, VolumeResourceRequirements,
 };
 use homeostat::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use homeostat::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -127,6 +126,13 @@ pub(crate) fn stateful_set(database: &Database, password: &str) -> StatefulSet {
     }
 }
 
+/// What the server says of itself: it has an address that others reach, which it has not while it is
+/// being set up, and it takes logins, which it does not while it recovers.
+const ACCEPTS_CLIENTS: &str = r#"
+pid="$PGDATA/postmaster.pid"
+test -n "$(sed -n 6p "$pid" 2>/dev/null)" && sed -n 8p "$pid" | grep -q '^ready'
+"#;
+
 fn container(database: &Database) -> Container {
     let from_secret = |name: &str, key: &str| EnvVar {
         name: name.to_owned(),
@@ -170,9 +176,8 @@ fn container(database: &Database) -> Container {
             ..Lifecycle::default()
         }),
         readiness_probe: Some(Probe {
-            tcp_socket: Some(TCPSocketAction {
-                port: IntOrString::Int(PORT.into()),
-                ..TCPSocketAction::default()
+            exec: Some(ExecAction {
+                command: Some(["sh", "-c", ACCEPTS_CLIENTS].map(str::to_owned).into()),
             }),
             period_seconds: Some(1),
             ..Probe::default()
