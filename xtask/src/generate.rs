@@ -28,7 +28,7 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use serde::Deserialize;
 
-use crate::workspace::guarded;
+use crate::workspace::command;
 
 /// What `cargo xtask generate` takes.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ impl Modules {
             path: String,
             dir: PathBuf,
         }
-        let output = guarded("go")
+        let output = command("go")
             .args(["mod", "download", "-json"])
             .args(MODULES)
             .current_dir(root.join("oracle/kubernetes"))
@@ -141,7 +141,7 @@ impl Generate {
 /// What a program of the oracle's module prints.
 pub(crate) fn printed(root: &Path, program: &str, input: Stdio) -> anyhow::Result<Vec<u8>> {
     // With the flags of the oracle's programs, what those are made of is there already.
-    let output = guarded("go")
+    let output = command("go")
         .args(["run", "-trimpath", "-gcflags=all=-dwarf=false", program])
         .env("CGO_ENABLED", "0")
         .current_dir(root.join("oracle/kubernetes"))

@@ -10,7 +10,6 @@ mod demo;
 mod figures;
 mod fuzz;
 mod generate;
-mod guard;
 mod oracle;
 mod postgres;
 mod test;
@@ -56,9 +55,6 @@ enum Verb {
     Figures,
     /// Check the rules of the code base that the compiler and clippy do not know.
     Tidy,
-    /// Run a program that ends with whoever started this.
-    #[command(hide = true)]
-    Guard(guard::Guard),
 }
 
 fn main() -> ExitCode {
@@ -73,7 +69,6 @@ fn main() -> ExitCode {
 
 fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     let done = match verb {
-        Verb::Guard(guard) => return guard.run(),
         Verb::Demo(demo) => demo.run(),
         Verb::Test(test) => test.run(),
         Verb::Oracle { verb } => oracle::run(&verb),

@@ -6,8 +6,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-use crate::guard;
-
 /// The root of the source tree.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_path_buf)
@@ -45,7 +43,7 @@ pub(crate) fn run_with(
 ) -> Result<()> {
     let shown = format!("{} {}", program.as_ref().display(), arguments.join(" "));
     println!("$ {shown}");
-    let status = guarded(program)
+    let status = command(program)
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root())
@@ -62,7 +60,7 @@ pub(crate) fn run_aside(
     environment: &[(&str, PathBuf)],
 ) -> Result<(String, Result<()>)> {
     let shown = format!("{program} {}", arguments.join(" "));
-    let ended = guarded(program)
+    let ended = command(program)
         .args(arguments)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .current_dir(root())
@@ -76,18 +74,14 @@ pub(crate) fn run_aside(
     Ok((told, result))
 }
 
+/// This very program, for whoever starts it again. Not by its name: the builds that it runs may put
+/// another in its place.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// A program that hears nothing of what `cargo run` tells this one about itself: build scripts that
 /// ask for it would take another cargo's build for a new one, and half the tree would be built again.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
-    unaware(Command::new(program))
-}
-
-/// The same for a program that ends with this one.
-pub(crate) fn guarded(program: impl AsRef<OsStr>) -> Command {
-    unaware(guard::guarded(program))
-}
-
-fn unaware(mut command: Command) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let told = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

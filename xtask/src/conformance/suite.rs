@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::oracle::Binaries;
-use crate::workspace::guarded;
+use crate::workspace::command;
 
 /// No run takes longer; a spec that hangs must not hang the judge.
 const TIMEOUT: &str = "40m";
@@ -32,7 +32,7 @@ pub(super) fn run(
     std::fs::create_dir_all(&scratch)?;
     // Ginkgo looks for the expression in the names of suite and spec together.
     let focus: Vec<String> = chosen.iter().map(|name| regex::escape(name)).collect();
-    guarded(binaries.path("ginkgo"))
+    command(binaries.path("ginkgo"))
         .current_dir(folder)
         .env("TMPDIR", &scratch)
         .arg(format!("--procs={procs}"))

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::oracle::{Binaries, Oracle};
-use crate::workspace::{cargo, guarded, output, run, target};
+use crate::workspace::{cargo, command, output, run, target};
 
 /// A server that ends with this value.
 pub(super) struct World {
@@ -27,7 +27,7 @@ impl World {
             run(cargo(), &["build", "--quiet", "--package", "homeostat-cli"])?;
         }
         let kubeconfig = folder.join("kubeconfig");
-        let mut child = guarded(target()?.join("debug").join("homeostat"))
+        let mut child = command(target()?.join("debug").join("homeostat"))
             // A spec waits for its page of a list to grow old.
             .args(["up", "--compaction-interval", "60", "--kubeconfig"])
             .arg(&kubeconfig)
@@ -62,7 +62,7 @@ impl World {
             &["create", &client, "-f", &node.display().to_string()],
             folder,
         )?;
-        let child = guarded(binaries.path("kube-controller-manager"))
+        let child = command(binaries.path("kube-controller-manager"))
             .arg(client)
             .args([
                 "--bind-address=127.0.0.1",

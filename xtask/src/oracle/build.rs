@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{Binaries, ETCD, KUBERNETES, OLDER_KUBECTL, modules, must_exist};
-use crate::workspace::{cache, find, guarded};
+use crate::workspace::{cache, command as start, find};
 
 /// One program: its name, the module that pins it, its package.
 struct Program {
@@ -92,7 +92,7 @@ fn build(binaries: &Binaries, program: &Program) -> Result<()> {
     let started = Instant::now();
     // Built beside its final name and moved there whole: a build that dies leaves nothing half-made.
     let unfinished = binaries.path(&format!(".{name}.unfinished"));
-    let status = guarded(go)
+    let status = start(go)
         .current_dir(modules().join(program.module))
         .env("CGO_ENABLED", "0")
         .args(program.verb)

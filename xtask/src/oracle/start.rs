@@ -17,8 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Binaries, binaries};
-use crate::guard::THIS_PROGRAM;
-use crate::workspace::{cache, find};
+use crate::workspace::{THIS_PROGRAM, cache, find};
 
 const TOKEN: &str = "oracle-admin-token";
 const READY: &str = "ready";

@@ -15,8 +15,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use crate::guard::THIS_PROGRAM;
-use crate::workspace::{cargo, find, run, run_with};
+use crate::workspace::{THIS_PROGRAM, cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
 use judges::{Judges, Programs};
 use stages::{Stage, Stages};
