@@ -27,6 +27,16 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
+    known(
+        "subresources: what policies see of subresources / a scale that is a list",
+        "message",
+        "a Scale that is no object is refused in fewer words",
+    ),
+    known(
+        "subresources: what policies see of subresources / a scale patched to words",
+        "message",
+        "a Scale has no managedFields here, so they are not told with a patch that does not fit",
+    ),
 ];
 
 /// The row that accepts the difference.
