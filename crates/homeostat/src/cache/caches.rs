@@ -122,6 +122,11 @@ impl Caches {
         Self::build(client, env, false, BTreeMap::new(), SourceMetrics::default())
     }
 
+    /// The same, its sources counted in `metrics`.
+    pub(crate) fn counted(client: kube::Client, env: Env, metrics: SourceMetrics) -> Self {
+        Self::build(client, env, false, BTreeMap::new(), metrics)
+    }
+
     /// The same, with `managedFields` kept; they cost about as much memory as the rest.
     #[must_use]
     pub fn with_managed_fields(client: kube::Client, env: Env) -> Self {
@@ -194,11 +199,6 @@ impl Caches {
         if let Some(transform) = self.shared.transforms.get(kind) {
             transform.apply(object);
         }
-    }
-
-    /// What is counted of its sources.
-    pub(crate) fn metrics(&self) -> SourceMetrics {
-        self.shared.metrics.clone()
     }
 
     /// Several informers of a kind that are read as one; it follows nothing yet.

@@ -1,13 +1,14 @@
 //! The way to the API: connections ([`connect`], [`from_env`]), and the client that reconciles use.
 //!
-//! Every request of a reconcile has a time limit, is sent again where that is safe, and is counted;
-//! a write passes only while this process leads. What the API warns of is in the log. That client is a layer around the manager's, so
-//! that what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too.
-//! Watches do not come through here.
+//! Every request of a manager is counted and has a span. One of a reconcile has a time limit, too,
+//! and is sent again where that is safe; a write passes only while this process leads. What the API
+//! warns of is in the log. That client is a layer around the manager's, so that what a reconcile
+//! sends by itself (through [`crate::Context::client`]) is held to it too.
 
 mod access;
 mod ahead;
 mod connections;
+mod counted;
 mod limited;
 mod retry;
 #[cfg(test)]
@@ -21,15 +22,14 @@ use std::time::Duration;
 
 use http::Method;
 use kube::client::Body;
-use tracing::Instrument;
 
 use crate::Env;
 use crate::error::{BoxError, Error};
 use crate::lease::Fence;
-use crate::metrics::Metrics;
 
 pub use access::from_env;
 pub(crate) use access::{config_of_context, config_of_file};
+pub(crate) use counted::counted;
 use retry::Fate;
 pub use transport::connect;
 pub(crate) use warning::Warnings;
@@ -41,11 +41,10 @@ pub(crate) fn guarded(
     env: Env,
     limit: Duration,
     fence: Fence,
-    metrics: Metrics,
     warnings: Warnings,
 ) -> kube::Client {
     let namespace = client.default_namespace().to_owned();
-    let guard = Guard { client, env, limit, fence, metrics, warnings: Arc::new(warnings) };
+    let guard = Guard { client, env, limit, fence, warnings: Arc::new(warnings) };
     let service = tower::service_fn(move |request| {
         let guard = guard.clone();
         async move { guard.send(request).await }
@@ -59,36 +58,16 @@ struct Guard {
     env: Env,
     limit: Duration,
     fence: Fence,
-    metrics: Metrics,
     warnings: Arc<Warnings>,
 }
 
 impl Guard {
     async fn send(&self, request: http::Request<Body>) -> Result<http::Response<Body>, BoxError> {
-        let (method, path) = (request.method(), request.uri().path());
-        let span = tracing::debug_span!("request", %method, path, status = tracing::field::Empty);
-        let answer = self.send_counted(request).instrument(span.clone()).await;
-        if let Ok(answer) = &answer {
-            span.record("status", answer.status().as_u16());
-            self.warnings.tell(answer.headers());
-        }
-        answer
-    }
-
-    async fn send_counted(
-        &self,
-        request: http::Request<Body>,
-    ) -> Result<http::Response<Body>, BoxError> {
-        let (method, begin) = (request.method().clone(), self.env.instant());
         let answer = self.env.timeout(self.limit, self.send_until_told(request)).await;
         let answer = answer.unwrap_or_else(|_| Err(BoxError::from(Error::NoAnswer(self.limit))));
-        let took = self.env.instant().saturating_duration_since(begin);
-        if let Err(error) = &answer
-            && matches!(error.downcast_ref(), Some(Error::NotLeader))
-        {
-            return answer;
+        if let Ok(answer) = &answer {
+            self.warnings.tell(answer.headers());
         }
-        self.metrics.request(&method, answer.as_ref().ok().map(http::Response::status), took);
         answer
     }
 

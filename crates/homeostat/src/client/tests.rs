@@ -20,7 +20,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::retry::Fate;
 use super::transport::connect_except;
-use super::{Warnings, connect, guarded};
+use super::{Warnings, connect, counted, guarded};
 use crate::error::BoxError;
 use crate::lease::Fence;
 use crate::{Env, Metrics};
@@ -33,6 +33,14 @@ type Reply = Option<(u16, Option<&'static str>)>;
 /// Sends one request by `method` to a server that replies so; returns the status at the end and
 /// the milliseconds at which the server was asked.
 async fn asked(method: &str, replies: &[Reply]) -> (Option<u16>, Vec<u128>) {
+    asked_and_counted(method, replies, &Metrics::default()).await
+}
+
+async fn asked_and_counted(
+    method: &str,
+    replies: &[Reply],
+    metrics: &Metrics,
+) -> (Option<u16>, Vec<u128>) {
     let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
     let (begin, clock) = (env.instant(), env.clone());
     let log = Arc::<Mutex<Vec<u128>>>::default();
@@ -55,8 +63,9 @@ async fn asked(method: &str, replies: &[Reply]) -> (Option<u16>, Vec<u128>) {
         }
     });
     let client = kube::Client::new(service, "default");
-    let (fence, metrics) = (Fence::open(env.clone()), Metrics::default());
-    let client = guarded(client, env, LIMIT, fence, metrics, Warnings::new(true));
+    let client = counted(client, env.clone(), metrics.clone());
+    let fence = Fence::open(env.clone());
+    let client = guarded(client, env, LIMIT, fence, Warnings::new(true));
     let request = Request::builder().method(method).uri("/api/v1/pods").body(Body::from(vec![1]));
     let answer = client.send(request.unwrap()).await;
     let times = log.lock().unwrap().clone();
@@ -68,6 +77,18 @@ async fn a_write_whose_answer_is_lost_is_not_sent_again() {
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
         let (status, times) = asked(method, &[None, Some((200, None))]).await;
         assert_eq!((status, times.len()), (None, 1), "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_try_is_counted_and_so_is_one_that_nobody_waited_for() {
+    let metrics = Metrics::default();
+    asked_and_counted("GET", &[Some((503, Some("1"))), Some((200, None))], &metrics).await;
+    asked_and_counted("POST", &[], &metrics).await;
+    let text = metrics.text();
+    for (method, code) in [("GET", "503"), ("GET", "200"), ("POST", "<error>")] {
+        let line = format!("rest_client_requests_total{{method=\"{method}\",code=\"{code}\"}} 1");
+        assert!(text.contains(&line), "{line} is missing:\n{text}");
     }
 }
 

@@ -21,7 +21,7 @@ use crate::journal::Journal;
 use crate::key::Key;
 use crate::kind::AnyObject;
 use crate::lease::Fence;
-use crate::metrics::{self, ControllerMetrics, Metrics};
+use crate::metrics::{self, ControllerMetrics, Metrics, Shifts};
 use crate::queue::Queue;
 use crate::trigger::Trigger;
 
@@ -45,6 +45,7 @@ pub(crate) struct Launched {
     /// What is to be waited for at the start.
     pub(crate) starting: Starting,
     pub(crate) queue: Queue<Key>,
+    pub(crate) shifts: Arc<Shifts>,
     pub(crate) workers: JoinSet<()>,
     pub(crate) memories: Arc<Memories>,
     primaries: KindCache,
@@ -149,7 +150,6 @@ impl<K: AnyObject> Launch for Controller<K> {
             world.env.clone(),
             request_limit,
             world.fence.clone(),
-            world.metrics.clone(),
             client::Warnings::new(heeds_warnings),
         );
         let declared = declaration.realize(world, &client, &queue);
@@ -183,8 +183,10 @@ impl<K: AnyObject> Launch for Controller<K> {
         });
         let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
         world.metrics.workers.get_or_create(&metrics::of(&name)).set(count);
+        let shifts = Arc::new(Shifts::new(self.concurrency, world.env.instant()));
         let worker = Arc::new(Worker {
             shared,
+            shifts: shifts.clone(),
             primaries: primaries.clone(),
             queue: queue.clone(),
             reconcile,
@@ -196,17 +198,17 @@ impl<K: AnyObject> Launch for Controller<K> {
             started: world.env.instant(),
         });
         let starting = Starting { needed, hoped_for };
-        for _ in 0..self.concurrency {
+        for number in 0..self.concurrency {
             let (worker, stop, starting) = (worker.clone(), world.stop.clone(), starting.clone());
             workers.spawn(async move {
                 // Nothing runs before everything it may read is there.
                 if stop.run_until_cancelled(starting.there()).await.is_some() {
-                    worker.run().await;
+                    worker.run(number).await;
                 }
             });
         }
         starting.all().for_each(Informer::start);
-        Launched { name, starting, queue, workers, memories, primaries, _caches: all }
+        Launched { name, starting, queue, shifts, workers, memories, primaries, _caches: all }
     }
 }
 

@@ -23,7 +23,7 @@ use crate::hotloop::{Detector, Run};
 use crate::journal::{Ending, Journal, Record};
 use crate::key::Key;
 use crate::kind::AnyObject;
-use crate::metrics::ControllerMetrics;
+use crate::metrics::{ControllerMetrics, Shifts};
 use crate::outcome::Outcome;
 use crate::queue::{Item, Queue};
 use crate::trigger::Trigger;
@@ -38,6 +38,7 @@ const MARK_LIMIT: Duration = Duration::from_secs(30);
 /// What a controller's workers share.
 pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
+    pub(super) shifts: Arc<Shifts>,
     pub(super) primaries: KindCache,
     pub(super) queue: Queue<Key>,
     pub(super) reconcile: Boxed<K>,
@@ -68,8 +69,8 @@ impl Drop for Held<'_> {
 }
 
 impl<K: AnyObject> Worker<K> {
-    /// Works until the queue is shut down.
-    pub(super) async fn run(&self) {
+    /// Works until the queue is shut down, as the worker of that number.
+    pub(super) async fn run(&self, number: usize) {
         while let Some(item) = self.queue.get().await {
             let id = self.shared.next_id();
             // However little of a log is wanted, each line of it names its object.
@@ -81,6 +82,7 @@ impl<K: AnyObject> Worker<K> {
                 trigger = %item.triggers,
             );
             let began = self.shared.env.instant();
+            self.shifts.begin(number, began);
             // Dropped whatever happens: a key that nobody gives back never runs again.
             let _held = Held { queue: &self.queue, key: &item.key };
             let processed = AssertUnwindSafe(self.process(&item, id, began).instrument(span));
@@ -92,8 +94,9 @@ impl<K: AnyObject> Worker<K> {
                 let (key, said) = (&item.key, contained::words(&*panic));
                 tracing::error!(%key, said, ?delay, "a panic beside the reconcile");
             }
+            self.shifts.end(number);
             let worked = self.shared.env.instant().saturating_duration_since(began);
-            self.metrics.worked(item.waited, worked);
+            self.metrics.worked(self.queue.waited(&item, began), worked);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::event::Recorder;
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::lease::Fence;
-use crate::metrics::{Metrics, of};
+use crate::metrics::{Metrics, Shifts, of};
 use crate::queue::Queue;
 use crate::webhook;
 
@@ -90,11 +90,20 @@ pub(super) struct Observer {
     pub(super) metrics: Metrics,
     pub(super) fence: Fence,
     pub(super) lease: Option<String>,
-    pub(super) queues: Vec<(String, Queue<Key>, Arc<Memories>)>,
+    pub(super) controllers: Vec<Readings>,
     pub(super) probes: Vec<Probe>,
     pub(super) runnables: Vec<Arc<str>>,
     pub(super) trouble: Trouble,
     pub(super) webhooks: Option<webhook::Observer>,
+}
+
+/// What is looked at of a controller when somebody asks for the metrics.
+#[derive(Debug, Clone)]
+pub(super) struct Readings {
+    pub(super) name: Arc<str>,
+    pub(super) queue: Queue<Key>,
+    pub(super) shifts: Arc<Shifts>,
+    pub(super) memories: Arc<Memories>,
 }
 
 impl Observer {
@@ -137,8 +146,9 @@ impl Observer {
     pub(super) fn metrics(&self) -> String {
         let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let Metrics { waiting, leads, sources, unseen_writes, known_children, .. } = &self.metrics;
-        for (name, queue, memories) in &self.queues {
-            self.metrics.queue.read(name, queue);
+        let now = self.env.instant();
+        for Readings { name, queue, shifts, memories } in &self.controllers {
+            self.metrics.queue.read(name, queue, shifts.unfinished(now));
             waiting.get_or_create(&of(name)).set(count(queue.waiting()));
             let (unseen, known) = memories.count();
             unseen_writes.get_or_create(&of(name)).set(count(unseen));
@@ -146,7 +156,6 @@ impl Observer {
         }
         // Of one kind there may be several: one for each namespace.
         let mut kinds: BTreeMap<Kind, (usize, bool, Duration)> = BTreeMap::new();
-        let now = self.env.instant();
         for informer in self.caches.informers().iter().filter(|one| !one.is_of_one_object()) {
             let first = (0, true, Duration::ZERO);
             let (all, well, silent) = kinds.entry(informer.kind().clone()).or_insert(first);

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::kind::{AnyObject, Kind, Object};
 use crate::lease::Lease;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SourceMetrics};
 use crate::webhook::Webhooks;
 
 use health::Probe;
@@ -118,10 +118,12 @@ impl Manager {
     /// A manager on that client and environment.
     #[must_use]
     pub fn new(client: kube::Client, env: Env) -> Self {
-        let caches = Caches::new(client.clone(), env.clone());
+        let sources = SourceMetrics::default();
+        let metrics = Metrics::new(sources.clone());
+        let client = client::counted(client, env.clone(), metrics.clone());
         Self {
-            metrics: Metrics::new(caches.metrics()),
-            caches,
+            caches: Caches::counted(client.clone(), env.clone(), sources),
+            metrics,
             client,
             env,
             journal: Journal::default(),
@@ -259,7 +261,7 @@ impl Manager {
         self.metrics.clone()
     }
 
-    /// The client.
+    /// The client. What is sent through it is counted with the rest.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.client

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
-use super::health::{Health, Observer};
+use super::health::{Health, Observer, Readings};
 use super::leadership::Leadership;
 use super::listen::{self, Listening};
 use super::runnable::{ClientOf, Trouble, Work};
@@ -126,7 +126,12 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let warm = join_all(controllers.iter().map(|one| one.starting.clone().there()));
     let warm = warm.map(drop).boxed();
     leadership.contend(&world.client, &env, followers, warm);
-    let queue = |one: &Launched| (one.name.to_string(), one.queue.clone(), one.memories.clone());
+    let readings = |one: &Launched| Readings {
+        name: one.name.clone(),
+        queue: one.queue.clone(),
+        shifts: one.shifts.clone(),
+        memories: one.memories.clone(),
+    };
     let observer = Observer {
         env: env.clone(),
         caches: caches.clone(),
@@ -134,7 +139,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         metrics,
         fence: leadership.fence.clone(),
         lease: lease_name,
-        queues: controllers.iter().map(queue).collect(),
+        controllers: controllers.iter().map(readings).collect(),
         probes,
         runnables: runnables.iter().map(|runnable| runnable.name().clone()).collect(),
         trouble: Trouble::none(),
@@ -170,13 +175,12 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         let (name, mut work) = (runnable.name().clone(), work.clone());
         let fence = running.leadership.fence.clone();
         if runnable.is_leading() {
-            let (env, metrics) = (running.env.clone(), running.observer.metrics.clone());
+            let env = running.env.clone();
             work.client = ClientOf(client::guarded(
                 world.client.clone(),
                 env,
                 REQUEST,
                 fence.clone(),
-                metrics,
                 client::Warnings::new(true),
             ));
         }

@@ -5,6 +5,7 @@
 
 mod controller;
 mod queue;
+mod shifts;
 mod source;
 mod webhook;
 
@@ -21,6 +22,7 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use controller::ControllerMetrics;
 pub(crate) use queue::QueueMetrics;
+pub(crate) use shifts::Shifts;
 pub(crate) use source::{SourceCounts, SourceMetrics};
 pub(crate) use webhook::WebhookMetrics;
 
@@ -163,12 +165,12 @@ impl Metrics {
         );
         all.register(
             "rest_client_requests",
-            "Requests of reconciles by method and answer",
+            "Requests by method and answer, each try",
             self.requests.clone(),
         );
         all.register(
             "rest_client_request_duration_seconds",
-            "How long requests of reconciles took, with what was sent again",
+            "How long requests took until they were answered, each try",
             self.request_times.clone(),
         );
         self.queue.register(all);

@@ -80,15 +80,21 @@ impl QueueMetrics {
     }
 
     /// Takes the readings that are not counted as they happen.
-    pub(crate) fn read(&self, controller: &str, queue: &Queue<Key>) {
+    pub(crate) fn read(
+        &self,
+        controller: &str,
+        queue: &Queue<Key>,
+        unfinished: impl Iterator<Item = Duration>,
+    ) {
         let labels = of(controller);
         let depth = i64::try_from(queue.len()).unwrap_or(i64::MAX);
         self.depth.get_or_create(&labels).set(depth);
         self.adds.get_or_create(&labels).inner().store(queue.adds(), Ordering::Relaxed);
-        let unfinished = queue.unfinished();
-        let seconds = unfinished.iter().map(Duration::as_secs_f64);
-        self.unfinished.get_or_create(&labels).set(seconds.sum());
-        let longest = unfinished.iter().max().map_or(0.0, Duration::as_secs_f64);
+        let count = |(sum, longest): (f64, f64), time: Duration| {
+            (sum + time.as_secs_f64(), longest.max(time.as_secs_f64()))
+        };
+        let (sum, longest) = unfinished.fold((0.0, 0.0), count);
+        self.unfinished.get_or_create(&labels).set(sum);
         self.longest.get_or_create(&labels).set(longest);
     }
 }

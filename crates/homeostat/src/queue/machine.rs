@@ -44,8 +44,8 @@ pub struct Item<T> {
     pub triggers: Triggers,
     /// How many backoffs in a row this key has served.
     pub failures: u32,
-    /// How long it was ready before it was handed out.
-    pub waited: Duration,
+    /// When it became ready, as the time of its queue; see [`Queue::waited`](super::Queue::waited).
+    pub ready_since: Duration,
 }
 
 /// One entry per key. Timers cost `O(log n)`, everything else is constant; all of it deterministic.
@@ -108,7 +108,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         slot.remember(trigger);
         let mut before = None;
         match slot.state {
-            State::Running { dirty, since } => {
+            State::Running { dirty } => {
                 let dirty = match (dirty, debounce) {
                     (Dirty::AtOnce(old), _) => Dirty::AtOnce(old.max(priority)),
                     (Dirty::No | Dirty::WhenQuiet, Some(debounce)) => {
@@ -121,7 +121,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
                         Dirty::AtOnce(held.map_or(priority, |held| held.max(priority)))
                     }
                 };
-                slot.state = State::Running { dirty, since };
+                slot.state = State::Running { dirty };
                 return;
             }
             State::Ready { priority: old, .. } if old >= priority => return,
@@ -172,19 +172,22 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     /// The next ready key, now running; `None` when there is none, the queue is paused, or its
     /// rate is used up.
     pub fn take(&mut self, now: Duration) -> Option<Item<T>> {
-        let id = self.next(now)?;
-        self.hand_out(id, now)
+        let id = self.next(|| now)?;
+        self.hand_out(id)
     }
 
     /// Takes the next key out of its line; [`Self::hand_out`] must follow. In two steps, so that an
-    /// item is written once, to where it is wanted: moving one costs more than finding it.
+    /// item is written once, to where it is wanted: moving one costs more than finding it. The time
+    /// is asked for only when it matters.
     #[inline(always)]
-    pub(super) fn next(&mut self, now: Duration) -> Option<usize> {
-        self.release(now);
+    pub(super) fn next(&mut self, now: impl Fn() -> Duration) -> Option<usize> {
+        if !self.waiting.is_empty() {
+            self.release_waiting(now());
+        }
         if self.paused || self.ready() == 0 {
             return None;
         }
-        if self.throttle.as_mut().is_some_and(|throttle| !throttle.take(now)) {
+        if self.throttle.as_mut().is_some_and(|throttle| !throttle.take(now())) {
             return None;
         }
         let from_low = self.normal.is_empty()
@@ -199,16 +202,13 @@ impl<T: Hash + Eq + Clone> Machine<T> {
 
     /// Hands out the key that [`Self::next`] gave.
     #[inline(always)]
-    pub(super) fn hand_out(&mut self, id: usize, now: Duration) -> Option<Item<T>> {
+    pub(super) fn hand_out(&mut self, id: usize) -> Option<Item<T>> {
         let slot = &mut self.slots[id];
-        let waited = match slot.state {
-            State::Ready { since, .. } => now.saturating_sub(since),
-            _ => Duration::ZERO,
-        };
-        slot.state = State::Running { dirty: Dirty::No, since: now };
+        let State::Ready { since: ready_since, .. } = slot.state else { return None };
+        slot.state = State::Running { dirty: Dirty::No };
         let failures = slot.failures;
         let triggers = std::mem::take(&mut slot.triggers);
-        slot.key.clone().map(|key| Item { key, triggers, failures, waited })
+        slot.key.clone().map(|key| Item { key, triggers, failures, ready_since })
     }
 
     /// The worker has finished with a key: it goes to the back of the line if it was added
@@ -221,7 +221,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         }
         let Some(id) = self.slots.find_near(self.last, key) else { return };
         let slot = &mut self.slots[id];
-        let State::Running { mut dirty, .. } = slot.state else { return };
+        let State::Running { mut dirty } = slot.state else { return };
         self.running -= 1;
         slot.state = State::Idle;
         if self.closed {
@@ -304,7 +304,7 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         }
         for slot in self.slots.iter_mut() {
             slot.quiet = None;
-            if let State::Running { dirty, .. } = &mut slot.state {
+            if let State::Running { dirty } = &mut slot.state {
                 *dirty = Dirty::No;
                 slot.triggers = Triggers::default();
             }
@@ -362,14 +362,6 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     #[must_use]
     pub fn adds(&self) -> u64 {
         self.adds
-    }
-
-    /// For how long each running key has been with its worker.
-    pub fn unfinished(&self, now: Duration) -> impl Iterator<Item = Duration> {
-        self.slots.iter().filter_map(move |(_, slot)| match slot.state {
-            State::Running { since, .. } => Some(now.saturating_sub(since)),
-            _ => None,
-        })
     }
 
     /// When [`Self::take`] may give something that it does not give now: a waiting key becomes

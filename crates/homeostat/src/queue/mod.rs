@@ -117,13 +117,12 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         poll_fn(move |context| {
             loop {
                 if sleep.is_none() {
-                    let now = shared.now();
                     let mut bell = Bell::new(&shared.work);
                     let mut guarded = shared.lock();
-                    if let Some(id) = guarded.machine.next(now) {
+                    if let Some(id) = guarded.machine.next(|| shared.now()) {
                         shared.publish(&guarded);
                         bell.ring_if(guarded.needs_sleeper());
-                        return Poll::Ready(guarded.machine.hand_out(id, now));
+                        return Poll::Ready(guarded.machine.hand_out(id));
                     }
                     if guarded.machine.is_over() {
                         return Poll::Ready(None);
@@ -225,11 +224,10 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         self.look(|machine| machine.adds())
     }
 
-    /// For how long each key that is with a worker has been there, in no promised order.
+    /// How long an item that this queue handed out was ready before `began`, when work on it began.
     #[must_use]
-    pub fn unfinished(&self) -> Vec<Duration> {
-        let now = self.shared.now();
-        self.look(|machine| machine.unfinished(now).collect())
+    pub fn waited(&self, item: &Item<T>, began: Instant) -> Duration {
+        began.saturating_duration_since(self.shared.origin).saturating_sub(item.ready_since)
     }
 
     /// Whether no key is ready.
@@ -348,7 +346,7 @@ impl<T: Hash + Eq + Clone> Shared<T> {
         }
     }
 
-    /// Looked at before the lock is taken, so that nobody waits for a look at the clock.
+    /// The time of the queue: since it was made.
     fn now(&self) -> Duration {
         self.env.instant().saturating_duration_since(self.origin)
     }

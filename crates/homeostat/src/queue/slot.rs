@@ -97,7 +97,6 @@ pub(super) enum State {
     },
     Running {
         dirty: Dirty,
-        since: Duration,
     },
 }
 

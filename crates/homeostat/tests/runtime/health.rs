@@ -107,7 +107,10 @@ fn reconciles_requests_queues_caches_and_the_lease_are_counted() {
             "controller_runtime_reconcile_panics_total{controller=\"configmap\"} 1",
             "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 4",
             "leader_election_master_status{name=\"one\"} 1",
+            // The child; the lists and watches of two caches; the lease and events.
             "rest_client_requests_total{method=\"PATCH\",code=\"201\"} 1",
+            "rest_client_requests_total{method=\"GET\",code=\"200\"} ",
+            "rest_client_requests_total{method=\"POST\",code=\"201\"} ",
             "homeostat_source_synced{kind=\"Secret\"} 1",
             "lucky_number 7",
         ] {
