@@ -94,7 +94,7 @@ pub use cache::Namespaces;
 pub use context::{Applied, Change, Context};
 pub use controller::{Controller, Predicate, Reconciler};
 pub use error::{Error, Result};
-pub use event::EventType;
+pub use event::{EventDraft, EventType};
 pub use hotloop::HotLoop;
 pub use journal::Journal;
 pub use key::Key;

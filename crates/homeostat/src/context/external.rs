@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kube::api::Patch;
 use serde_json::json;
 
 use super::{Change, Context};
@@ -171,7 +172,8 @@ impl<K: AnyObject> Context<K> {
             "resourceVersion": meta.resource_version,
             "annotations": { annotation(name): text },
         }});
-        self.patch_part::<K>(None, "external", (self.kind(), self.key()), &patch).await?;
+        self.patch_part::<K>(None, "external", (self.kind(), self.key()), &Patch::Merge(patch))
+            .await?;
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Finalizers: the primary stays until its cleanup has run.
 
+use kube::api::Patch;
 use serde_json::json;
 
 use super::{Context, request};
@@ -56,7 +57,8 @@ impl<K: AnyObject> Context<K> {
             "finalizers": finalizers,
         }});
         let (kind, key) = (self.kind(), self.key());
-        let patched = self.patch_part::<K>(None, "finalizer", (kind, key), &patch).await?;
+        let patched =
+            self.patch_part::<K>(None, "finalizer", (kind, key), &Patch::Merge(patch)).await?;
         let meta = patched.meta();
         let unheld = meta.finalizers.as_ref().is_none_or(Vec::is_empty)
             && meta.deletion_grace_period_seconds.unwrap_or_default() == 0;

@@ -15,6 +15,7 @@ mod live;
 mod memory;
 mod notes;
 mod owner;
+mod patch;
 mod read;
 mod request;
 mod set;
@@ -34,7 +35,7 @@ use prometheus_client::metrics::counter::Counter;
 use crate::Env;
 use crate::cache::KindCache;
 use crate::error::Result;
-use crate::event::Recorder;
+use crate::event::{EventDraft, Recorder};
 use crate::key::Key;
 use crate::kind::{self, AnyObject, Kind};
 
@@ -275,6 +276,12 @@ impl<K: AnyObject> Context<K> {
     ) {
         let shared = &self.run.shared;
         shared.recorder.record(&shared.name, reference(object), kind, reason, note);
+    }
+
+    /// Records an event that has more to say: another object, what was being done.
+    pub fn event_with(&self, draft: EventDraft) {
+        let shared = &self.run.shared;
+        shared.recorder.record_draft(&shared.name, reference(&*self.primary()), draft);
     }
 
     /// The kind of an object; one that says it only at run time must be of a declared kind.

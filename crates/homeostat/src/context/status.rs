@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::Patch;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -54,7 +55,13 @@ impl<K: AnyObject> Context<K> {
         let primary = self.primary();
         let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
-        self.patch_part::<K>(Some("status"), "status", (self.kind(), self.key()), &patch).await?;
+        self.patch_part::<K>(
+            Some("status"),
+            "status",
+            (self.kind(), self.key()),
+            &Patch::Merge(&patch),
+        )
+        .await?;
         Ok(Change::Changed)
     }
 
@@ -63,7 +70,12 @@ impl<K: AnyObject> Context<K> {
     pub(crate) async fn mark(&self, mark: Mark<'_>) -> Result<Option<String>> {
         let Some(patch) = self.marked(mark)? else { return Ok(None) };
         let patched = self
-            .patch_part::<K>(Some("status"), "status", (self.kind(), self.key()), &patch)
+            .patch_part::<K>(
+                Some("status"),
+                "status",
+                (self.kind(), self.key()),
+                &Patch::Merge(&patch),
+            )
             .await?;
         Ok(patched.meta().resource_version.clone())
     }

@@ -1,18 +1,16 @@
-//! Writes to other objects: create, delete, merge patch. Each one is journaled, and later reads
-//! of the same key wait for it.
+//! Writes of whole objects: create and delete. Each one is journaled, and later reads of the same
+//! key wait for it.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use serde_json::Value;
+use kube::api::{DeleteParams, PostParams, Preconditions};
 
 use super::barrier::Part;
 use super::{Change, Context, owner, request};
 use crate::cache::Expect;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::kind::{AnyObject, Kind, Object};
+use crate::kind::{AnyObject, Kind};
 
 impl<K: AnyObject> Context<K> {
     /// Creates a child once: exists already and is ours → that one; a stranger's →
@@ -90,71 +88,6 @@ impl<K: AnyObject> Context<K> {
         self.note_write("delete", &kind, &key, Change::Deleted);
         self.expect_end(&kind, &key, uid.as_deref(), Expect::Deleting);
         Ok(())
-    }
-
-    /// JSON merge patch of an object; the cache catches up before the next read.
-    ///
-    /// # Errors
-    /// What the API says; that there is no such object too.
-    pub async fn merge_patch<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        self.merge_patch_of(&Kind::of::<T>(), key, patch).await
-    }
-
-    /// The same for a kind known only at run time.
-    ///
-    /// # Errors
-    /// As [`Self::merge_patch`].
-    pub async fn merge_patch_of<T: AnyObject>(
-        &self,
-        kind: &Kind,
-        key: &Key,
-        patch: &Value,
-    ) -> Result<Arc<T>> {
-        self.patch_part(None, "patch", (kind, key), patch).await
-    }
-
-    /// JSON merge patch of the status of any object.
-    ///
-    /// # Errors
-    /// As [`Self::merge_patch`].
-    pub async fn merge_patch_status<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        self.patch_part(Some("status"), "status", (&Kind::of::<T>(), key), patch).await
-    }
-
-    pub(super) async fn patch_part<T: AnyObject>(
-        &self,
-        part: Option<&str>,
-        verb: &'static str,
-        (kind, key): (&Kind, &Key),
-        patch: &Value,
-    ) -> Result<Arc<T>> {
-        let path = request::to(kind, key.namespace());
-        let params =
-            PatchParams { field_manager: Some(self.controller().to_owned()), ..Default::default() };
-        let patch = Patch::Merge(patch);
-        let request = match part {
-            Some(part) => path.patch_subresource(part, key.name(), &params, &patch),
-            None => path.patch(key.name(), &params, &patch),
-        };
-        // Looked at before the write: its event may come before its answer.
-        let cached = self.cache_of(kind, key, Part::Whole).and_then(|all| all.entry(key));
-        let answer = self.send(request).await?;
-        let patched: Arc<T> = Arc::new(answer.decode(kind, key)?);
-        let revision = cached.as_ref().map(|entry| entry.header.resource_version.clone());
-        let same = revision.is_some() && revision == patched.meta().resource_version;
-        let change = if same { Change::Unchanged } else { Change::Changed };
-        let before = cached.as_ref().map(|entry| entry.json());
-        let before = before.as_deref().map(str::as_bytes);
-        self.note_change(verb, (kind, key), change, before, &answer.body);
-        self.expect_version(kind, key, patched.meta());
-        // The primary's next write is guarded by the version that this one made.
-        if *key == self.run.key && kind == self.kind() {
-            let same = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>();
-            // Written as another type: whole, where the reconcile knows the metadata alone.
-            let same = same.ok().or_else(|| answer.decode(kind, key).map(Arc::new).ok());
-            same.into_iter().for_each(|primary| self.set_primary(primary));
-        }
-        Ok(patched)
     }
 
     /// The object in the cache, if its kind is declared.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{EventType, Note};
 
@@ -23,8 +24,10 @@ const REMEMBERED: usize = 4096;
 struct Identity {
     controller: String,
     object: Subject,
+    related: Option<Subject>,
     kind: EventType,
     reason: String,
+    action: String,
     text: String,
 }
 
@@ -80,19 +83,15 @@ pub(super) struct Correlator {
 impl Correlator {
     /// Decides about `note`; `name` is the name a new event would get.
     pub(super) fn observe(&mut self, note: &Note, name: String, now: Timestamp) -> Action {
-        let regarding = &note.regarding;
-        let object = Subject(
-            regarding.kind.clone(),
-            regarding.namespace.clone(),
-            regarding.name.clone(),
-            regarding.uid.clone(),
-        );
+        let object = Subject::of(&note.regarding);
         let (allowed, next) = self.take_token(&object, now);
         let identity = Identity {
             controller: note.controller.clone(),
             object,
+            related: note.related.as_ref().map(Subject::of),
             kind: note.kind,
             reason: note.reason.clone(),
+            action: note.action.clone(),
             text: note.text.clone(),
         };
         let known = self.series.get_mut(&identity).filter(|s| age(s.last, now) <= SERIES_IDLE);
@@ -153,6 +152,13 @@ impl Correlator {
     }
 }
 
+impl Subject {
+    fn of(object: &ObjectReference) -> Self {
+        let ObjectReference { kind, namespace, name, uid, .. } = object;
+        Self(kind.clone(), namespace.clone(), name.clone(), uid.clone())
+    }
+}
+
 impl Series {
     fn is_behind(&self) -> bool {
         self.sent < self.count
@@ -206,16 +212,16 @@ fn forget_oldest<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, last: impl Fn(&V) 
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ObjectReference;
-
     use super::*;
 
     fn note(text: &str) -> Note {
         Note {
             controller: "at".to_owned(),
             regarding: ObjectReference { name: Some("x".to_owned()), ..Default::default() },
+            related: None,
             kind: EventType::Normal,
             reason: "Started".to_owned(),
+            action: "Started".to_owned(),
             text: text.to_owned(),
         }
     }
@@ -231,6 +237,18 @@ mod tests {
         assert_eq!(see("a", 0), Action::Create { name: "a".into() });
         assert_eq!(see("b", 1), Action::Repeat { name: "a".into(), count: 2 });
         assert_eq!(see("c", 1000), Action::Create { name: "c".into() });
+    }
+
+    #[test]
+    fn what_another_object_has_a_part_in_is_another_event() {
+        let mut correlator = Correlator::default();
+        let other = ObjectReference { name: Some("y".to_owned()), ..Default::default() };
+        let related = Note { related: Some(other), ..note("hi") };
+        let action = Note { action: "Stopping".to_owned(), ..note("hi") };
+        for (one, name) in [(note("hi"), "a"), (related, "b"), (action, "c")] {
+            let seen = correlator.observe(&one, name.into(), at(0));
+            assert_eq!(seen, Action::Create { name: name.into() });
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! `events.k8s.io/v1`, folding repeats into a series and holding back an object that is too chatty.
 
 mod correlator;
+mod draft;
 mod recorder;
 
+pub use draft::EventDraft;
 pub use recorder::Recorder;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -35,7 +37,9 @@ impl EventType {
 pub(crate) struct Note {
     pub(crate) controller: String,
     pub(crate) regarding: ObjectReference,
+    pub(crate) related: Option<ObjectReference>,
     pub(crate) kind: EventType,
     pub(crate) reason: String,
+    pub(crate) action: String,
     pub(crate) text: String,
 }

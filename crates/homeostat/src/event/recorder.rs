@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::correlator::{Action, Correlator, Held};
-use super::{EventType, Note};
+use super::{EventDraft, EventType, Note};
 use crate::Env;
 
 /// How many notes may wait; more are dropped and counted.
@@ -47,12 +47,20 @@ impl Recorder {
         reason: &str,
         note: impl Into<String>,
     ) {
+        self.record_draft(controller, regarding, EventDraft::new(kind, reason, note));
+    }
+
+    /// Notes what the draft says, about `regarding` if it does not name another object.
+    pub fn record_draft(&self, controller: &str, regarding: ObjectReference, draft: EventDraft) {
+        let action = draft.action.as_ref().unwrap_or(&draft.reason);
         let note = Note {
             controller: controller.to_owned(),
-            regarding,
-            kind,
-            reason: clip(reason, WORD_LIMIT).to_owned(),
-            text: clip(&note.into(), NOTE_LIMIT).to_owned(),
+            regarding: draft.about.unwrap_or(regarding),
+            related: draft.related,
+            kind: draft.kind,
+            reason: clip(&draft.reason, WORD_LIMIT).to_owned(),
+            action: clip(action, WORD_LIMIT).to_owned(),
+            text: clip(&draft.note, NOTE_LIMIT).to_owned(),
         };
         if self.notes.try_send(note).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -225,7 +233,7 @@ fn event(
 ) -> Event {
     let instance = format!("{}-{host}", note.controller);
     let mut event = Event {
-        action: Some(note.reason.clone()),
+        action: Some(note.action),
         event_time: Some(MicroTime(time)),
         note: Some(note.text),
         reason: Some(note.reason),
@@ -238,6 +246,7 @@ fn event(
     event.metadata.name = Some(name.to_owned());
     event.metadata.namespace = Some(namespace.to_owned());
     event.regarding = Some(note.regarding);
+    event.related = note.related;
     event
 }
 

@@ -23,6 +23,7 @@ mod namespaces;
 mod outside;
 mod panics;
 mod partial;
+mod patches;
 mod replay;
 mod restless;
 mod selections;
