@@ -70,6 +70,38 @@ fn a_function_without_a_context_is_told_what_is_missing() {
 }
 
 #[test]
+fn a_function_with_errors_of_its_own_or_without_async_is_told_what_one_looks_like() {
+    for (form, result) in
+        [("async fn", "std::result::Result<Outcome, String>"), ("fn", "Result<Outcome>")]
+    {
+        let words = complaint(
+            &format!(
+                "{form} reconcile(_: Arc<ConfigMap>, _: Context<ConfigMap>) -> {result} {{
+                     Ok(Outcome::Done)
+                 }}"
+            ),
+            "Controller::new(reconcile)",
+        );
+        assert!(words.contains("cannot reconcile `ConfigMap`"), "{words}");
+        assert!(words.contains(WANTED), "{words}");
+    }
+}
+
+#[test]
+fn a_function_of_something_else_is_told_what_it_is_given() {
+    for arguments in
+        ["_: Context<ConfigMap>, _: Arc<ConfigMap>", "_: &ConfigMap, _: Context<ConfigMap>"]
+    {
+        let words = complaint(
+            &format!("async fn reconcile({arguments}) -> Result<Outcome> {{ Ok(Outcome::Done) }}"),
+            "Controller::new(reconcile)",
+        );
+        let wanted = "expected function signature `fn(Arc<_>, homeostat::Context<_>) -> _`";
+        assert!(words.contains(wanted), "{words}");
+    }
+}
+
+#[test]
 fn a_function_that_cannot_move_between_threads_is_told_so() {
     let words = complaint(
         "async fn reconcile(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
