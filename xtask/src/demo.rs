@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use anyhow::{Context, Result};
 
 use crate::postgres;
-use crate::workspace::{cargo, command, run, target};
+use crate::workspace::{announce_first_build, cargo, command, run, target};
 
 /// `cargo xtask demo`
 #[derive(clap::Args)]
@@ -31,6 +31,7 @@ impl Demo {
             }
         }
         arguments.extend(self.arguments.iter().map(String::as_str));
+        announce_first_build()?;
         // Not by package: an operator that is run next shall find its dependencies built.
         run(cargo(), &["build", "--bin", "homeostat"])?;
         // In place of this process: whoever interrupts it waits until everything has ended.

@@ -41,7 +41,7 @@ pub(crate) fn run_with(
     arguments: &[&str],
     environment: &[(&str, &OsStr)],
 ) -> Result<()> {
-    let shown = format!("{} {}", program.as_ref().display(), arguments.join(" "));
+    let shown = shown(program.as_ref(), arguments);
     println!("$ {shown}");
     let status = command(program)
         .args(arguments)
@@ -51,6 +51,16 @@ pub(crate) fn run_with(
         .with_context(|| format!("`{shown}` could not be started"))?;
     ensure!(status.success(), "`{shown}` failed ({status})");
     Ok(())
+}
+
+/// A command as somebody would type it who wants to run it again.
+fn shown(program: &OsStr, arguments: &[&str]) -> String {
+    let program = match program {
+        this if this == THIS_PROGRAM => "cargo xtask".into(),
+        this if this == cargo().as_str() => "cargo".into(),
+        other => other.to_string_lossy(),
+    };
+    format!("{program} {}", arguments.join(" "))
 }
 
 /// The same beside another one: what it says comes with its end, and whether it failed.
@@ -107,6 +117,20 @@ pub(crate) fn output(program: &str, arguments: &[&str], folder: &Path) -> Result
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// Says, before a build that compiles everything, why it takes long and that the next one will not.
+/// What was built before is told by the program that every command builds.
+pub(crate) fn announce_first_build() -> Result<()> {
+    if !target()?.join("debug/homeostat").exists() {
+        let lock = std::fs::read_to_string(root().join("Cargo.lock"))?;
+        let crates = lock.matches("[[package]]").count();
+        println!(
+            "First build: up to {crates} crates are compiled, which takes minutes; \
+             the next one compiles only what has changed."
+        );
+    }
+    Ok(())
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> Result<PathBuf> {
     let metadata = output(&cargo(), &["metadata", "--format-version=1", "--no-deps"], &root())?;
@@ -118,4 +142,17 @@ pub(crate) fn target() -> Result<PathBuf> {
 /// The cargo that runs this program.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_can_be_typed() {
+        let shown = |program: &str| shown(program.as_ref(), &["generate", "--check"]);
+        assert_eq!(shown(THIS_PROGRAM), "cargo xtask generate --check");
+        assert_eq!(shown(&cargo()), "cargo generate --check");
+        assert_eq!(shown("/bin/go"), "/bin/go generate --check");
+    }
 }

@@ -15,7 +15,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use crate::workspace::{THIS_PROGRAM, cargo, find, run, run_with};
+use crate::workspace::{THIS_PROGRAM, announce_first_build, cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
 use judges::{Judges, Programs};
 use stages::{Stage, Stages};
@@ -107,6 +107,7 @@ fn test(judges: &Judges, stages: &Stages) -> Result<()> {
 /// What needs no running judge, up to the tests as programs.
 fn check(stages: &Stages) -> Result<()> {
     let cargo = cargo();
+    announce_first_build()?;
     stages.begin(Stage::Formatting);
     run(&cargo, &["fmt", "--all", "--check"])?;
     stages.begin(Stage::Tidy);
