@@ -3,19 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use homeostat_env::Env;
-use hyper::body::Incoming;
+use http::Response;
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
 use crate::advertise::advertise;
 use crate::auth::{AskFor, Identity, Outside};
+use crate::http::Body;
 use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
@@ -28,6 +33,8 @@ const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(15);
 /// More connections than these wait to be accepted until others end.
 const MOST_CONNECTIONS: usize = 8192;
+/// How long clients may take to hear that the server ends: requests under way are answered.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Pause after the system refuses to accept, usually for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,7 +47,7 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// Serves until dropped; dropping ends every connection.
+    /// Serves until dropped; dropping breaks every connection.
     ///
     /// # Errors
     /// Only before serving begins, when the identity cannot be used.
@@ -48,6 +55,21 @@ impl Server {
         &self,
         listener: TcpListener,
         identity: Identity,
+    ) -> Result<(), ServeError> {
+        self.serve_tls_until(listener, identity, std::future::pending()).await
+    }
+
+    /// The same until `end`, and then ends every connection in good order: nobody is accepted any
+    /// more, requests under way are answered, watches are over, and clients are told that nothing was
+    /// cut off. Whoever has not heard that within a second is not waited for.
+    ///
+    /// # Errors
+    /// As [`Server::serve_tls`].
+    pub async fn serve_tls_until(
+        &self,
+        listener: TcpListener,
+        identity: Identity,
+        end: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let certificates = Arc::new(AskFor::signed_by(&identity.access().ca_pem)?);
         let config = tls_config(&identity, Arc::clone(&certificates))?;
@@ -59,15 +81,19 @@ impl Server {
         }
         let env = self.registry().env.clone();
         let mut connections = JoinSet::new();
+        let (over, ending) = watch::channel(false);
+        tokio::pin!(end);
         loop {
             tokio::select! {
                 biased;
+                () = &mut end => break,
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
                         let _ = stream.set_nodelay(true);
                         let (server, acceptor) = (self.clone(), acceptor.clone());
-                        connections.spawn(connection(server, acceptor, env.clone(), stream));
+                        let ending = Ending(ending.clone());
+                        connections.spawn(connection(server, acceptor, env.clone(), stream, ending));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -76,6 +102,34 @@ impl Server {
                 },
             }
         }
+        // Before anybody hears of the end: who connects anew is refused, and not left waiting.
+        drop(listener);
+        over.send_replace(true);
+        let all = async { while connections.join_next().await.is_some() {} };
+        let _ = env.timeout(FAREWELL, all).await;
+        Ok(())
+    }
+}
+
+/// Tells a connection that the server ends.
+#[derive(Clone)]
+struct Ending(watch::Receiver<bool>);
+
+impl Ending {
+    async fn begins(mut self) {
+        // A server that was dropped ends too.
+        let _ = self.0.wait_for(|over| *over).await;
+    }
+
+    /// The same answer; one that goes on and on is over when the server is.
+    fn ends(self, answer: Response<Body>) -> Response<Body> {
+        answer.map(|body| match body.size_hint().exact() {
+            Some(_) => body,
+            None => {
+                let frames = BodyStream::new(body).take_until(Box::pin(self.begins()));
+                StreamBody::new(frames).boxed_unsync()
+            }
+        })
     }
 }
 
@@ -101,7 +155,13 @@ fn tls_config(
     Ok(config)
 }
 
-async fn connection(server: Server, acceptor: Acceptor, env: Env, stream: TcpStream) {
+async fn connection(
+    server: Server,
+    acceptor: Acceptor,
+    env: Env,
+    stream: TcpStream,
+    ending: Ending,
+) {
     let stream = match env.timeout(HANDSHAKE, acceptor.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
@@ -110,14 +170,25 @@ async fn connection(server: Server, acceptor: Acceptor, env: Env, stream: TcpStr
     let chain = stream.get_ref().1.peer_certificates();
     let certificate = chain.map(|chain| Arc::new(acceptor.certificates.shown(chain)));
     let outside = Outside { certificate };
+    let told = ending.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(outside.clone());
-        server.clone().call(request)
+        let (answer, told) = (server.clone().call(request), told.clone());
+        async move { answer.await.map(|answer| told.ends(answer)) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_HEAD);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PONG);
-    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    tokio::pin!(served);
+    let served = tokio::select! {
+        biased;
+        served = &mut served => served,
+        () = ending.begins() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -1,13 +1,16 @@
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::PostParams;
+use kube::api::{PostParams, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
@@ -15,6 +18,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::client::TlsStream;
 
 use super::refusal;
 
@@ -129,16 +133,8 @@ async fn a_certificate_of_the_authority_says_who_its_holder_is() {
     serving.abort();
 }
 
-#[tokio::test]
-async fn a_client_that_never_finishes_its_request_is_dropped() {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let ca = identity.access().ca_pem.clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
-
+/// A connection that speaks HTTP/1.1.
+async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -150,7 +146,20 @@ async fn a_client_that_never_finishes_its_request_is_dropped() {
     let stream = TcpStream::connect(address).await.unwrap();
     let name = "localhost".try_into().unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let mut stream = connector.connect(name, stream).await.unwrap();
+    connector.connect(name, stream).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_never_finishes_its_request_is_dropped() {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let ca = identity.access().ca_pem.clone();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
+
+    let mut stream = connect(&ca, address).await;
     stream.write_all(b"GET /version HTTP/1.1\r\nHost: loc").await.unwrap();
     stream.flush().await.unwrap();
     // From here on time passes whenever everybody waits.
@@ -159,4 +168,51 @@ async fn a_client_that_never_finishes_its_request_is_dropped() {
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!serving.is_finished());
     serving.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_ends_ends_watches_and_connections_in_good_order() {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let access = identity.access().clone();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        server.serve_tls_until(listener, identity, async { drop(ended.await) }).await
+    });
+
+    let (mut idle, mut watching) =
+        (connect(&access.ca_pem, address).await, connect(&access.ca_pem, address).await);
+    let ask = |query: &str| {
+        format!(
+            "GET /api/v1/namespaces?{query} HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer {}\r\n\r\n",
+            access.token
+        )
+    };
+    idle.write_all(ask("limit=1").as_bytes()).await.unwrap();
+    watching.write_all(ask("watch=true").as_bytes()).await.unwrap();
+    // Both have begun to answer.
+    let (mut first, mut second) = ([0; 15], [0; 15]);
+    idle.read_exact(&mut first).await.unwrap();
+    watching.read_exact(&mut second).await.unwrap();
+    assert_eq!((&first, &second), (b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK"));
+    let kubeconfig = access.kubeconfig(&format!("https://{address}"));
+    let namespaces: Api<Namespace> = Api::all(client_from(&kubeconfig).await);
+    let mut events = pin!(namespaces.watch(&WatchParams::default(), "0").await.unwrap());
+    assert!(events.next().await.unwrap().is_ok(), "a watch over HTTP/2 runs");
+
+    drop(end);
+    serving.await.unwrap().unwrap();
+    let (mut answer, mut watched) = (Vec::new(), Vec::new());
+    // An end that the server does not announce is an error here.
+    idle.read_to_end(&mut answer).await.unwrap();
+    watching.read_to_end(&mut watched).await.unwrap();
+    assert!(watched.ends_with(b"\r\n0\r\n\r\n"), "{}", String::from_utf8_lossy(&watched));
+    while let Some(event) = events.next().await {
+        event.unwrap();
+    }
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
