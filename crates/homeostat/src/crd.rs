@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
 
+use crate::client::is_told;
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 
@@ -68,8 +69,13 @@ pub(crate) async fn establish(
             };
             match Box::pin(attempt).await {
                 Err(error) if may_pass(&error) => {
-                    tracing::warn!(definition = name, error = error.chain(), "not installed yet");
-                    last = Some(error.chain());
+                    let why = error.chain();
+                    if is_told(&error) {
+                        tracing::debug!(definition = name, error = why, "not installed yet");
+                    } else {
+                        tracing::warn!(definition = name, error = why, "not installed yet");
+                    }
+                    last = Some(why);
                     env.sleep(Duration::from_secs(1)).await;
                 }
                 ended => return ended,

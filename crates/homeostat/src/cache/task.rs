@@ -120,7 +120,6 @@ impl Core {
             }
             Change::Pending(why) => {
                 self.counts.failures.inc();
-                tracing::warn!(kind = %self.source.kind, %why, "source is pending");
                 state = Some(SourceState::Pending(format!("{}: {why}", self.source.kind)));
                 Vec::new()
             }

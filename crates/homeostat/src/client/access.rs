@@ -19,7 +19,8 @@ pub async fn from_env(env: Env) -> Result<kube::Client> {
     super::connect(&config_from_env().await?, env)
 }
 
-async fn config_from_env() -> Result<Config> {
+/// Which cluster the environment names.
+pub(crate) async fn config_from_env() -> Result<Config> {
     if let Ok(config) = Config::infer().await {
         return Ok(config);
     }

@@ -10,6 +10,7 @@ mod ahead;
 mod connections;
 mod counted;
 mod limited;
+mod reach;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -28,8 +29,9 @@ use crate::error::{BoxError, Error};
 use crate::lease::Fence;
 
 pub use access::from_env;
-pub(crate) use access::{config_of_context, config_of_file};
+pub(crate) use access::{config_from_env, config_of_context, config_of_file};
 pub(crate) use counted::counted;
+pub(crate) use reach::is_told;
 use retry::Fate;
 pub use transport::connect;
 pub(crate) use warning::Warnings;

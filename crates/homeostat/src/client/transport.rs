@@ -11,6 +11,7 @@ use tower::{BoxError, ServiceBuilder};
 
 use super::connections::{Connections, Counted, Protocol};
 use super::limited::{CONNECT, Limited};
+use super::reach::Reach;
 use super::way::Way;
 use crate::Env;
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Requests share HTTP/2 connections (HTTP/1.1 where the server knows nothing else), watches have
 /// connections of their own, so that neither waits for the other. A connection must come about
 /// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed.
+/// That the server cannot be reached is told in the log once, and once that it can be again.
 /// Nothing is sent twice by this client itself: requests of reconciles are, where that is safe.
 ///
 /// The proxy that `config` names (`proxy-url`, or `$HTTPS_PROXY` where it does not say) is used for
@@ -51,6 +53,7 @@ pub(super) fn connect_except(
     let any = limited(connector(config, except, Protocol::Any)?);
     let roads = Roads {
         env,
+        reach: Reach::of(&config.cluster_url),
         requests: Connections::new(any.clone(), Protocol::Any),
         watches: Connections::new(any, Protocol::Any),
         upgrades: Connections::new(http_only, Protocol::One),
@@ -70,6 +73,7 @@ pub(super) fn connect_except(
 #[derive(Clone)]
 struct Roads {
     env: Env,
+    reach: Reach,
     requests: Connections,
     watches: Connections,
     /// What becomes another protocol (exec, port-forward) cannot do so within HTTP/2.
@@ -86,7 +90,11 @@ impl Roads {
             &self.requests
         };
         match self.env.timeout(ANSWER, road.send(request)).await {
-            Ok(answer) => answer.map_err(BoxError::from),
+            Ok(Ok(answer)) => {
+                self.reach.answered();
+                Ok(answer)
+            }
+            Ok(Err(error)) => Err(self.reach.failed(error)),
             Err(_) => Err(BoxError::from(Error::NoAnswer(ANSWER))),
         }
     }

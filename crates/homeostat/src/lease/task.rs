@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::fence::Hand;
 use super::machine::{Action, Event, Machine, Record, Terms};
 use super::{Identity, Lease};
+use crate::client::is_told;
 
 /// Contends for the lease until `stop`, then gives it back. Until `warm` ends, others go first.
 pub(crate) async fn run(
@@ -162,7 +163,12 @@ impl Post {
     }
 
     fn failed(&self, error: &kube::Error) -> Event {
-        tracing::warn!(lease = self.name, %error, "the lease could not be reached");
+        let lease = &*self.name;
+        if is_told(error) {
+            tracing::debug!(lease, %error, "the lease could not be reached");
+        } else {
+            tracing::warn!(lease, %error, "the lease could not be reached");
+        }
         self.hand.failed(error.to_string());
         Event::Failed
     }

@@ -11,6 +11,7 @@ mod listen;
 mod runnable;
 mod running;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -69,6 +70,8 @@ const GRACE: Duration = Duration::from_secs(20);
 /// ```
 pub struct Manager {
     client: kube::Client,
+    /// Where it is, for people; not known of a client that somebody else has made.
+    server: Option<String>,
     env: Env,
     caches: Caches,
     journal: Journal,
@@ -90,8 +93,7 @@ impl Manager {
     /// # Errors
     /// When none of them is there or can be read. Nothing is connected yet.
     pub async fn from_env() -> Result<Self> {
-        let env = Env::system();
-        Ok(Self::new(client::from_env(env.clone()).await?, env))
+        Self::from_config(&client::config_from_env().await?)
     }
 
     /// A manager for the current context of a kubeconfig file.
@@ -112,7 +114,9 @@ impl Manager {
 
     fn from_config(config: &kube::Config) -> Result<Self> {
         let env = Env::system();
-        Ok(Self::new(client::connect(config, env.clone())?, env))
+        let mut manager = Self::new(client::connect(config, env.clone())?, env);
+        manager.server = Some(config.cluster_url.to_string());
+        Ok(manager)
     }
 
     /// A manager on that client and environment.
@@ -125,6 +129,7 @@ impl Manager {
             caches: Caches::counted(client.clone(), env.clone(), sources),
             metrics,
             client,
+            server: None,
             env,
             journal: Journal::default(),
             definitions: Vec::new(),
@@ -302,6 +307,8 @@ impl Manager {
     /// As [`Self::start`] and [`Running::stop`], and the error of the runnable.
     pub async fn run_until(self, end: impl Future<Output = ()>) -> Result<()> {
         tokio::pin!(end);
+        let server = self.server.as_deref().map(|server| server.trim_end_matches('/'));
+        let place = server.map(|server| format!(" on {server}")).unwrap_or_default();
         let running = tokio::select! {
             biased;
             () = &mut end => {
@@ -310,9 +317,15 @@ impl Manager {
             }
             running = self.start() => running?,
         };
-        tracing::info!("running; SIGINT or SIGTERM ends it");
+        // While another process leads, this one waits, and the log of the lease says so.
+        let work = async {
+            running.wait_until_leading().await;
+            tracing::info!("running{place}; SIGINT or SIGTERM ends it");
+            std::future::pending::<Infallible>().await
+        };
         let failed = tokio::select! {
             biased;
+            never = work => match never {},
             () = end => None,
             error = running.failed() => Some(error),
         };

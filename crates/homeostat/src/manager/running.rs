@@ -164,11 +164,16 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         events,
     };
     for Launched { name, starting, .. } in &mut running.controllers {
+        let mut pending = Vec::new();
         // Let go of: an informer that nobody else holds any more is not needed.
         for informer in std::mem::take(starting).all() {
-            if let SourceState::Pending(why) = informer.wait_for_state(is_decided).await {
-                tracing::warn!(controller = %name, why, "waiting for a source");
+            if let SourceState::Pending(_) = informer.wait_for_state(is_decided).await {
+                pending.push(informer.kind().to_string());
             }
+        }
+        if !pending.is_empty() {
+            // Why, the log has already.
+            tracing::warn!(controller = %name, sources = pending.join(", "), "waiting for sources");
         }
     }
     for runnable in runnables {

@@ -6,16 +6,21 @@ use homeostat_env::Env;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::decode::{self, Page, Reader};
 use super::lines::Lines;
 use super::{Change, Input, Machine, Next, Refusal, Request};
 use crate::cache::{Entry, Transform};
+use crate::client;
 use crate::error::chain;
 use crate::kind::Kind;
 
 /// How long the server may take to answer a request, a page to its end.
 const ANSWER: Duration = Duration::from_secs(60);
+
+/// A watch that ends after such a time was well until then.
+const LIVED: Duration = Duration::from_secs(5);
 
 /// What is watched.
 #[derive(Debug, Clone)]
@@ -40,14 +45,27 @@ pub(crate) async fn run(
     let mut reader = Reader::new(&source);
     let mut lines = None;
     let mut input = Input::Go;
+    // Whether the log has it already, or need not have it, why the source may be pending now.
+    let mut is_told = false;
     let start = env.instant();
+    let mut ends = Ends { opened: start, in_a_row: 0 };
     loop {
         let step = machine.step(input, env.instant() - start, env.random_unit());
         for change in step.changes {
+            match &change {
+                Change::Pending(why) if is_told => {
+                    tracing::debug!(kind = %source.kind, why, "source is pending");
+                }
+                Change::Pending(why) => {
+                    tracing::warn!(kind = %source.kind, why, "source is pending");
+                }
+                _ => {}
+            }
             if changes.send(change).await.is_err() {
                 return;
             }
         }
+        is_told = false;
         input = match (step.next, &mut lines) {
             (Next::Wait(delay), _) => {
                 lines = None;
@@ -58,10 +76,17 @@ pub(crate) async fn run(
                 lines = None;
                 match env.timeout(ANSWER, source.send(&client, &request, &mut reader)).await {
                     Err(_) => Input::Broken(format!("no answer within {ANSWER:?}")),
-                    Ok(Answer::Broken(why)) => Input::Broken(why),
+                    Ok(Answer::Broken(error)) => {
+                        is_told = client::is_told(&*error);
+                        if is_told {
+                            ends.in_a_row = 0;
+                        }
+                        Input::Broken(chain(&*error))
+                    }
                     Ok(Answer::No(refusal)) => Input::Refused(refusal),
                     Ok(Answer::Watch(body)) => {
                         lines = Some(Lines::of(body));
+                        ends.opened = env.instant();
                         Input::Opened
                     }
                     Ok(Answer::Page(Page { items, skipped, revision, token })) => {
@@ -76,8 +101,14 @@ pub(crate) async fn run(
             }
             (Next::Read(idle), Some(lines)) => match env.timeout(idle, lines.next()).await {
                 Err(_) => Input::Silent,
-                Ok(Err(error)) => Input::Broken(chain(&error)),
-                Ok(Ok(None)) => Input::Closed,
+                Ok(Err(error)) => {
+                    is_told = ends.is_no_news(env.instant());
+                    Input::Broken(chain(&error))
+                }
+                Ok(Ok(None)) => {
+                    is_told = ends.is_no_news(env.instant());
+                    Input::Closed
+                }
                 Ok(Ok(Some(line))) => reader.event(&line),
             },
             (Next::Read(_), None) => Input::Broken("there is nothing to read".to_owned()),
@@ -85,17 +116,36 @@ pub(crate) async fn run(
     }
 }
 
+/// Watches that end, as when their server does, are begun again; only if that goes wrong there is
+/// trouble.
+struct Ends {
+    /// When the watch was opened.
+    opened: Instant,
+    /// How many have ended soon, since the server was out of reach.
+    in_a_row: u32,
+}
+
+impl Ends {
+    fn is_no_news(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.opened) >= LIVED {
+            self.in_a_row = 0;
+        }
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.in_a_row == 1
+    }
+}
+
 enum Answer {
     Page(Page),
     Watch(Body),
     No(Refusal),
-    Broken(String),
+    Broken(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Source {
     async fn send(&self, client: &kube::Client, request: &Request, reader: &mut Reader) -> Answer {
         let answer = self.try_send(client, request, reader).await;
-        answer.unwrap_or_else(|error| Answer::Broken(chain(&*error)))
+        answer.unwrap_or_else(Answer::Broken)
     }
 
     /// How the answer shall look.
