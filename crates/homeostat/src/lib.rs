@@ -53,12 +53,14 @@
 //! | run controllers, lead, be asked how it goes | [`Manager`], [`Running`], [`Lease`], [`Metrics`] |
 //! | answer the API's questions | [`webhook`] |
 //! | see what happened and why | [`Journal`], [`HotLoop`], [`log`] |
+//! | be a program with a `--help` | [`take_no_arguments!`] |
 //! | write a loop by hand | [`cache`], [`queue`] |
 //!
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
 //! what passes against the embedded cluster passes against a real one. It never prints, never
 //! reads the clock or randomness except through [`Env`], and never polls.
 
+pub mod arguments;
 pub mod cache;
 pub mod client;
 pub mod condition;

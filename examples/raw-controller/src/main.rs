@@ -5,6 +5,7 @@ use raw_controller::SELECTOR;
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    homeostat::take_no_arguments!();
     homeostat::log::to_stderr();
     tracing::info!("every Deployment with the label {SELECTOR} gets one more container: try");
     tracing::info!("`kubectl create deployment web --image=homeostat.dev/hello:1`,");

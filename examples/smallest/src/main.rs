@@ -24,6 +24,7 @@ pub(crate) async fn reconcile(space: Arc<Namespace>, ctx: Context<Namespace>) ->
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    homeostat::take_no_arguments!();
     homeostat::log::to_stderr();
     tracing::info!("every Namespace gets a ConfigMap: `kubectl get configmap welcome` shows one,");
     tracing::info!("`kubectl delete configmap welcome` has it made anew");

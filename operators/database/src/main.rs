@@ -6,6 +6,7 @@ use operator_database::{Database, OPERATOR, controller};
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    homeostat::take_no_arguments!();
     homeostat::log::to_stderr();
     let manager = Manager::from_env().await?.lease(Lease::new(OPERATOR));
     manager.with_crd::<Database>().with(controller()).run().await

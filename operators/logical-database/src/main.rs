@@ -6,6 +6,7 @@ use operator_logical_database::{LogicalDatabase, OPERATOR, controller};
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    homeostat::take_no_arguments!();
     homeostat::log::to_stderr();
     let manager = Manager::from_env().await?.lease(Lease::new(OPERATOR));
     manager.with_crd::<LogicalDatabase>().with(controller()).run().await
