@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     #[diagnostic(help("name another file with --kubeconfig FILE, or stop that cluster first"))]
     KubeconfigTaken { path: PathBuf },
 
-    #[error("{} is there already, and homeostat did not write it", path.display())]
+    #[error("{} is there already, and names clusters or users that are not homeostat's", path.display())]
     #[diagnostic(help(
         "name a new file with --kubeconfig FILE: it is overwritten, and removed at the end"
     ))]
@@ -156,6 +156,12 @@ impl Failure {
 /// Says on standard error what is not as somebody may expect, and what to do about it.
 #[allow(clippy::print_stderr, reason = "this is where words go")]
 pub(crate) fn warn(what: &str, tip: &str) {
-    eprintln!("{} {what}", style("warning:").for_stderr().yellow().bold());
+    remark(what);
     eprintln!("\n  {} {tip}\n", style("tip:").for_stderr().green());
+}
+
+/// The same where it goes without a tip: a line.
+#[allow(clippy::print_stderr, reason = "this is where words go")]
+pub(crate) fn remark(what: &str) {
+    eprintln!("{} {what}", style("warning:").for_stderr().yellow().bold());
 }

@@ -14,6 +14,7 @@ mod operators;
 mod parts;
 mod range;
 mod say;
+mod untended;
 mod up;
 
 use std::process::ExitCode;

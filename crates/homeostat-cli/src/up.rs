@@ -10,22 +10,24 @@ use homeostat_apiserver::{DataDirectory, Identity, IdentityError, Server, Server
 use homeostat_cluster::{CertificateAuthority, ClusterConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
 
 use crate::advice::hint;
 use crate::demo;
-use crate::failure::{Failure, warn};
+use crate::failure::{Failure, remark, warn};
 use crate::kubeconfig::Kubeconfig;
 use crate::log::Log;
 use crate::operators::{self, Operator};
 use crate::parts::Parts;
 use crate::range::ServiceRange;
 use crate::say::say;
+use crate::untended::untended;
 
 /// `homeostat up`
 #[derive(clap::Args)]
 pub(crate) struct Up {
-    /// Apply one object per operator and show how they converge.
+    /// Make one object per operator, unless it was made before, and show how they converge.
     #[arg(long)]
     demo: bool,
 
@@ -127,13 +129,22 @@ impl Up {
             ..ClusterConfig::default()
         };
         let tls = server.clone();
-        let serving = tokio::spawn(async move { tls.serve_tls(listener, identity).await });
+        let (end, ended) = oneshot::channel::<()>();
+        let serving = tokio::spawn(async move {
+            tls.serve_tls_until(listener, identity, async move { drop(ended.await) }).await
+        });
         let parts = tokio::select! {
             biased;
             () = interruptions.next() => None,
             started = Parts::start(&server, &env, data.as_ref(), cluster, &chosen) => Some(started?),
         };
         if let Some(parts) = parts {
+            if data.is_some() {
+                let found = untended(&parts.client, &chosen).await;
+                if let Some(words) = found.map_err(|error| Failure::Start(error.into()))? {
+                    remark(&words);
+                }
+            }
             // Not before: who reads this may use the operators' kinds at once.
             say(format_args!("ready {}", kubeconfig.path().display()));
             hint(kubeconfig.path(), self.demo);
@@ -155,8 +166,10 @@ impl Up {
             parts.stop(interruptions.next()).await?;
             ended?;
         }
-        serving.abort();
-        Ok(())
+        // Clients of their own, such as an operator beside this process, are told that it ends.
+        drop(end);
+        let served = serving.await.map_err(|error| Failure::Stop(error.into()))?;
+        served.map_err(|error| Failure::Stop(error.into()))
     }
 }
 

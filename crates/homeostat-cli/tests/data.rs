@@ -191,3 +191,27 @@ fn an_operator_inside_holds_its_lease_for_as_long_as_it_is_chosen() {
     let up = Up::start(&["--data", data.to_str().unwrap()]);
     assert_eq!(holder(&up), None, "a program of its own may take it");
 }
+
+#[test]
+fn kept_objects_that_no_operator_looks_after_are_told_with_what_to_add() {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let start = |with: &[&str]| Up::start(&[&["--data", data.to_str().unwrap()], with].concat());
+    let up = start(&["--with", "at,webapp,database"]);
+    let at = "apiVersion: cnat.programming-kubernetes.info/v1alpha1\nkind: At\n\
+              metadata: {name: later}\nspec: {schedule: '2999-01-01T00:00:00Z', command: 'true'}\n";
+    let app = "apiVersion: homeostat.dev/v1alpha1\nkind: WebApp\nmetadata: {name: app}\n\
+               spec: {image: 'homeostat.dev/hello:1', replicas: 1, port: 8080}\n";
+    up.apply(&format!("{at}---\n{app}"));
+    assert_eq!(up.log(), "", "there is one for each");
+    up.end(Signal::SIGTERM);
+    let told = |with: &[&str]| {
+        let up = start(with);
+        (up.log(), up.end(Signal::SIGTERM)).0
+    };
+    let words = "and no operator for them: add --with at,webapp\n";
+    assert_eq!(told(&[]), format!("warning: there are objects of At, WebApp {words}"));
+    let at = ["--with", "at"];
+    assert_eq!(told(&at), format!("warning: there are objects of WebApp {words}"));
+    assert_eq!(told(&["--with", "at,webapp"]), "");
+}

@@ -73,13 +73,38 @@ fn an_operator_without_a_name_is_refused_with_what_to_write() {
 
 #[test]
 fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("kubeconfig");
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let up = Up::start(&[]);
-        let file = up.kubeconfig.clone();
+        let up = Up::start(&["--kubeconfig", file.to_str().unwrap()]);
         assert!(file.is_file());
         assert_eq!(up.end(signal), Some(0));
         assert!(!file.exists());
     }
+}
+
+#[test]
+fn a_kubeconfig_in_which_kubectl_chose_another_namespace_is_ours_all_the_same() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("kubeconfig");
+    let start = || {
+        let up = Up::start(&["--kubeconfig", file.to_str().unwrap()]);
+        up.kubectl(&["config", "set-context", "--current", "--namespace=x"]);
+        up.kubectl(&["config", "rename-context", "homeostat", "here"]);
+        up
+    };
+    start().end(Signal::SIGKILL);
+    assert!(file.exists(), "nobody could remove it");
+    assert_eq!(start().end(Signal::SIGTERM), Some(0), "the next one takes it");
+    assert!(!file.exists());
+
+    // A cluster of the user's own in it makes it the user's.
+    let up = start();
+    up.kubectl(&["config", "set-cluster", "production", "--server=https://10.0.0.1"]);
+    up.end(Signal::SIGTERM);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("production"));
+    let words = refused(&["--kubeconfig", file.to_str().unwrap()]);
+    assert!(words.contains("names clusters or users that are not homeostat's"), "{words}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod calls;
 mod choice;
 mod family;
 mod feed;
+mod heading;
 mod health;
 mod picture;
 mod plain;

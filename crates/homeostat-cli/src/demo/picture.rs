@@ -1,11 +1,13 @@
 //! The tree as lines of a window: long phrases go on below, and never is there a line more, or a
 //! line wider, than the window has room for. Pure: facts and a size in, lines out.
 
+use jiff::Timestamp;
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::choice::choose;
 use super::feed::Deed;
+use super::heading::headed;
 use super::health::Health;
 use super::tree::{Fact, Row, rows};
 
@@ -22,6 +24,9 @@ const NARROWEST: usize = 24;
 /// How far a phrase below a name is moved in.
 const STEP: usize = 4;
 
+/// So many of the last deeds keep their lines, also where the tree has too few; fewer in a low window.
+const FEW: usize = 3;
+
 /// How much a terminal shows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
@@ -29,42 +34,47 @@ pub(crate) struct Window {
     pub(crate) height: usize,
 }
 
-/// The heading, where the tree leaves room for it, the tree, and as many of the last deeds as there
-/// is room for below.
+/// The heading, the tree, and as many of the last deeds as there is room for below.
 ///
-/// Every object has a line as long as there are enough of them. Those that are left go to the long
-/// phrases, of what fails before all others; one that does not get all it needs ends with `…`.
+/// Every object has a line as long as there are enough of them beside a few deeds and the beginning
+/// of the heading. Those that are left go to the rest of the heading, and then to the long phrases, of
+/// what fails before all others; one that does not get all it needs ends with `…`.
 pub(crate) fn picture(
     heading: &str,
     facts: &[Fact],
     deeds: &[Deed],
     window: Window,
 ) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !heading.is_empty() {
-        lines.extend(textwrap::wrap(heading, options(window.width)).into_iter().map(Into::into));
-        lines.push(String::new());
-    }
-    if lines.len() + facts.len() > window.height {
-        lines.clear();
-    }
-    lines.extend(tree(facts, Window { height: window.height - lines.len(), ..window }));
-    // One line stays empty in between.
-    let room = window.height.saturating_sub(lines.len() + 1).min(deeds.len());
-    if room > 0 {
-        lines.push(String::new());
-        lines.extend(deeds[deeds.len() - room..].iter().map(told));
+    let kept = deeds.len().min(FEW).min(window.height / 4);
+    let below = if kept == FEW { kept + 1 } else { kept };
+    let room = window.height.saturating_sub(facts.len() + below);
+    let mut lines = headed(heading, room, window);
+    let rest = window.height.saturating_sub(lines.len() + below);
+    lines.extend(tree(facts, Window { height: rest, ..window }));
+    // One line stays empty in between, unless that took the place of a deed that is to be seen.
+    let room = window.height.saturating_sub(lines.len());
+    let shown = if room > kept { room - 1 } else { room }.min(deeds.len());
+    if shown > 0 {
+        if room > kept {
+            lines.push(String::new());
+        }
+        lines.extend(deeds[deeds.len() - shown..].iter().map(told));
     }
     lines.iter().map(|line| shortened(line, window.width)).collect()
 }
 
 /// The time tells one that happened again from the one before.
 fn told(deed: &Deed) -> String {
-    format!("{} {}", deed.at.strftime("%H:%M:%SZ"), deed.words)
+    timed(deed.at, &deed.words)
+}
+
+/// Words and when they came true.
+pub(crate) fn timed(at: Timestamp, words: &str) -> String {
+    format!("{} {words}", at.strftime("%H:%M:%SZ"))
 }
 
 /// Words stay whole where they can: people copy them.
-fn options<'a>(width: usize) -> Options<'a> {
+pub(super) fn options<'a>(width: usize) -> Options<'a> {
     let options = Options::new(width).word_separator(WordSeparator::AsciiSpace);
     options.word_splitter(WordSplitter::NoHyphenation)
 }
@@ -151,8 +161,7 @@ fn ration(drawn: &mut [Drawn], mut spare: usize, width: usize) {
         lines.truncate(1 + given);
         match lines.last_mut() {
             Some(last) if given < asked => {
-                let last_words = if given == 0 { whole.clone() } else { format!("{last} …") };
-                *last = shortened(&last_words, width);
+                *last = if given == 0 { shortened(whole, width) } else { cut(last, width) };
             }
             _ => {}
         }
@@ -170,6 +179,11 @@ fn left_out(missing: &[Fact], is_all: bool) -> String {
         return format!("{} objects: {well} well{failing}{rest}", missing.len());
     }
     format!("… and {} more{failing}: make the window higher, or ask kubectl", missing.len())
+}
+
+/// A line after which something is missing.
+pub(super) fn cut(line: &str, width: usize) -> String {
+    shortened(&format!("{line} …"), width)
 }
 
 /// At most so wide; `…` at the end says that something is missing.
@@ -306,11 +320,19 @@ mod tests {
     }
 
     #[test]
-    fn the_heading_makes_room_for_the_tree_in_a_low_window() {
-        let facts = [fact("WebApp w", "1", None)];
-        let with = |height| picture("Try this", &facts, &[], Window { width: 80, height });
-        assert_eq!(with(3), ["Try this", "", "WebApp w  ● Ready"]);
-        assert_eq!(with(2), ["WebApp w  ● Ready"]);
+    fn a_few_deeds_are_told_however_many_objects_there_are() {
+        let many: Vec<Fact> =
+            (0..50).map(|n| fact(&format!("Pod {n:02}"), &n.to_string(), None)).collect();
+        let deeds: Vec<Deed> = (0..9).map(|n| deed(&format!("deed {n}"))).collect();
+        for (width, height, told) in [(80, 24, 3), (40, 10, 2), (40, 5, 1)] {
+            let lines = picture("In another terminal", &many, &deeds, Window { width, height });
+            assert_eq!(lines.len(), height, "{lines:#?}");
+            assert!(lines[0].starts_with("In another terminal"), "{lines:#?}");
+            assert!(lines.iter().any(|line| line.contains("more: make the window")), "{lines:#?}");
+            let seen = lines.iter().filter(|line| line.contains("deed ")).count();
+            assert_eq!(seen, told, "{lines:#?}");
+            assert!(lines[height - 1].ends_with("deed 8"), "the last ones: {lines:#?}");
+        }
     }
 
     #[test]

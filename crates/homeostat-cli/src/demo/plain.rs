@@ -1,4 +1,5 @@
-//! The view as plain lines: what is new about each object, once. Pure: facts in, lines out.
+//! The view as plain lines: what is new about each object, once, and what its reader may do next,
+//! when there is nothing to wait for any more. Pure: facts in, lines out.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,11 @@ use super::tree::Fact;
 
 /// Knows what was said.
 #[derive(Debug, Default)]
-pub(crate) struct Plain(BTreeMap<String, Said>);
+pub(crate) struct Plain {
+    said: BTreeMap<String, Said>,
+    /// What is said once nothing is on its way any more; nothing when it was said.
+    advice: Option<String>,
+}
 
 /// What was said about one object.
 #[derive(Debug)]
@@ -19,13 +24,18 @@ struct Said {
 }
 
 impl Plain {
+    /// Says that in the end.
+    pub(crate) fn ending_with(advice: String) -> Self {
+        Self { advice: Some(advice), ..Self::default() }
+    }
+
     /// What is to be said now.
     pub(crate) fn news(&mut self, facts: &[Fact]) -> Vec<String> {
         let mut sorted: Vec<&Fact> = facts.iter().collect();
         sorted.sort_by(|a, b| a.title.cmp(&b.title));
         let (mut lines, mut now) = (Vec::new(), BTreeMap::new());
         for Fact { title, state, health, .. } in sorted {
-            let before = self.0.remove(title);
+            let before = self.said.remove(title);
             let is_old = before.as_ref().is_some_and(|said| said.state == *state);
             let mut complaints = before.map(|said| said.complaints).unwrap_or_default();
             let mut is_news = !is_old;
@@ -42,8 +52,13 @@ impl Plain {
             }
             now.insert(title.clone(), Said { state: state.clone(), complaints });
         }
-        lines.extend(self.0.keys().map(|title| format!("{title}: gone")));
-        self.0 = now;
+        lines.extend(self.said.keys().map(|title| format!("{title}: gone")));
+        self.said = now;
+        let moves = facts.iter().any(|fact| fact.health == Health::OnItsWay);
+        if !facts.is_empty() && !moves {
+            let advice = self.advice.take();
+            lines.extend(advice.iter().flat_map(|advice| advice.lines()).map(str::to_owned));
+        }
         lines
     }
 }
@@ -80,5 +95,15 @@ mod tests {
         }
         assert_eq!(plain.news(&pod(Health::Well, "Running")), ["Pod p: Running"]);
         assert_eq!(plain.news(&errors[0]), ["Pod p: ErrImagePull"]);
+    }
+
+    #[test]
+    fn advice_is_told_once_when_nothing_is_on_its_way_any_more() {
+        let mut plain = Plain::ending_with("try this\nthen that".to_owned());
+        assert_eq!(plain.news(&[]), [""; 0]);
+        assert_eq!(plain.news(&pod(Health::OnItsWay, "Pending")), ["Pod p: Pending"]);
+        let told = plain.news(&pod(Health::Failing, "ErrImagePull"));
+        assert_eq!(told, ["Pod p: ErrImagePull", "try this", "then that"], "it may not get better");
+        assert_eq!(plain.news(&pod(Health::Well, "Running")), ["Pod p: Running"]);
     }
 }

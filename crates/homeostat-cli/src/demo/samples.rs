@@ -1,38 +1,63 @@
-//! The objects of the demo: one per operator.
+//! The objects of the demo: one per operator, made once in the life of a cluster. From then on they
+//! are the user's: what was edited, ran or was deleted stays so, however often the demo is started on
+//! the same data. Never updates anything.
 
 use std::time::Duration;
 
 use homeostat::Env;
 use homeostat_cluster::node::image::postgresql_versions;
-use kube::api::{Api, Patch, PatchParams};
-use kube::{Client, Resource};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, Resource, ResourceExt as _};
 use operator_at::{At, AtSpec};
 use operator_database::{Database, DatabaseSpec};
 use operator_logical_database::{DeletionPolicy, LogicalDatabase, LogicalDatabaseSpec};
 use operator_webapp::{WebApp, WebAppSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::operators::Operator;
 
 /// How long the `At` of the demo waits.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Applies the objects of the chosen operators.
-pub(crate) async fn apply(client: &Client, env: &Env, chosen: &[Operator]) -> kube::Result<()> {
+/// Who makes them.
+const MANAGER: &str = "homeostat-demo";
+
+/// The ConfigMap in `kube-system` that says which were made, by operator. Who deletes it gets those
+/// anew that are gone.
+const RECORD: &str = "homeostat-demo";
+
+/// Makes the objects of the chosen operators, but for those that were made before.
+pub(crate) async fn make(client: &Client, env: &Env, chosen: &[Operator]) -> kube::Result<()> {
+    let records: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+    let record = records.get_opt(RECORD).await?.and_then(|record| record.data);
+    let mut made = record.unwrap_or_default();
+    let before = made.len();
     for operator in chosen {
-        match operator.name {
+        if made.contains_key(operator.name) {
+            continue;
+        }
+        let name = match operator.name {
             "at" => one(client, &at(env)).await?,
             "webapp" => one(client, &webapp()).await?,
             "database" => one(client, &database()).await?,
             "logical-database" => one(client, &logical_database()).await?,
-            _ => {}
-        }
+            _ => continue,
+        };
+        made.insert(operator.name.to_owned(), name);
+    }
+    if made.len() > before {
+        let note = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": made });
+        let how = PatchParams::apply(MANAGER).force();
+        records.patch(RECORD, &how, &Patch::Apply(note)).await?;
     }
     Ok(())
 }
 
-async fn one<K>(client: &Client, object: &K) -> kube::Result<()>
+/// Makes one; of that name there may be one already, which stays as it is. Its name.
+async fn one<K>(client: &Client, object: &K) -> kube::Result<String>
 where
     K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
         + Clone
@@ -41,11 +66,12 @@ where
         + DeserializeOwned,
 {
     let objects: Api<K> = Api::default_namespaced(client.clone());
-    let name = object.meta().name.as_deref().unwrap_or_default();
-    objects
-        .patch(name, &PatchParams::apply("homeostat-demo").force(), &Patch::Apply(object))
-        .await?;
-    Ok(())
+    let how = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    match objects.create(&how, object).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        made => drop(made?),
+    }
+    Ok(object.name_any())
 }
 
 fn at(env: &Env) -> At {

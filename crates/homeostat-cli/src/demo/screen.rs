@@ -5,13 +5,14 @@
 //! and is drawn whole each time. At the end the ordinary screen is back, with the last picture on it.
 
 use console::{Term, style};
+use jiff::Timestamp;
 use nix::sys::signal::{Signal, raise};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use super::calls::{Call, Calls};
 use super::feed::Deed;
 use super::health::Health;
-use super::picture::{Window, picture};
+use super::picture::{Window, picture, timed};
 use super::plain::Plain;
 use super::tree::Fact;
 use crate::log;
@@ -35,14 +36,14 @@ pub(crate) enum Screen {
 }
 
 impl Screen {
-    /// The heading is for terminals only, where it stays in sight.
+    /// The heading stays in sight on a terminal; elsewhere it is said once nothing moves any more.
     pub(crate) fn new(heading: String) -> Self {
         let terminal = Term::stdout();
         if terminal.features().is_attended() && !console::is_dumb() {
             let (facts, deeds) = (Vec::new(), Vec::new());
             Self::Terminal(Picture { terminal, heading, facts, deeds, up: false })
         } else {
-            Self::Lines(Plain::default())
+            Self::Lines(Plain::ending_with(heading))
         }
     }
 
@@ -62,7 +63,7 @@ impl Screen {
     }
 
     /// Shows how things are, and what was done since it was asked last.
-    pub(crate) fn show(&mut self, facts: Vec<Fact>, news: Vec<Deed>) {
+    pub(crate) fn show(&mut self, facts: Vec<Fact>, news: Vec<Deed>, now: Timestamp) {
         match self {
             Self::Terminal(picture) => {
                 picture.facts = facts;
@@ -71,9 +72,9 @@ impl Screen {
                 picture.draw();
             }
             Self::Lines(plain) => {
-                let deeds = news.into_iter().map(|deed| deed.words);
-                for line in deeds.chain(plain.news(&facts)) {
-                    say(format_args!("{line}"));
+                let states = plain.news(&facts).into_iter().map(|words| Deed { at: now, words });
+                for Deed { at, words } in news.into_iter().chain(states) {
+                    say(format_args!("{}", timed(at, &words)));
                 }
             }
         }

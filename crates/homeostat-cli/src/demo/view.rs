@@ -26,7 +26,7 @@ use crate::say::say;
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Applies the demo's objects, and shows them, what they own and what becomes of them, until dropped.
+/// Makes the demo's objects, and shows them, what they own and what becomes of them, until dropped.
 pub(crate) async fn watch(
     client: kube::Client,
     env: Env,
@@ -34,7 +34,7 @@ pub(crate) async fn watch(
     kubeconfig: &Path,
 ) -> kube::Result<Infallible> {
     let mut feed = Feed::since(env.now());
-    samples::apply(&client, &env, &chosen).await?;
+    samples::make(&client, &env, &chosen).await?;
     let caches = Caches::new(client, env.clone());
     let changed = Arc::new(Notify::new());
     let follow = |kind| {
@@ -56,7 +56,8 @@ pub(crate) async fn watch(
             call = calls.next() => screen.heed(call),
         }
         let news = feed.news(&events_about(&chosen, &events));
-        screen.show(family.of(facts(&chosen, &informers, env.now())), news);
+        let now = env.now();
+        screen.show(family.of(facts(&chosen, &informers, now)), news, now);
     }
 }
 

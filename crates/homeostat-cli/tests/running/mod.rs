@@ -45,7 +45,8 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    /// Starts `homeostat up` and waits until it is ready.
+    /// Starts `homeostat up` and waits until it is ready. Its kubeconfig goes with this value, unless
+    /// the arguments name another.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self::launch(Command::new(env!("CARGO_BIN_EXE_homeostat")), folder, arguments)
@@ -70,10 +71,12 @@ impl Up {
 
     fn launch(mut command: Command, folder: TempDir, arguments: &[&str]) -> Self {
         let file = folder.path().join("kubeconfig");
+        let own = ["--kubeconfig".as_ref(), file.as_os_str()];
+        let is_named = arguments.contains(&"--kubeconfig");
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut child = command
-            .args(["up", "--kubeconfig"])
-            .arg(&file)
+            .arg("up")
+            .args(own.iter().filter(|_| !is_named))
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(log)
