@@ -57,8 +57,9 @@
 //! | write a loop by hand | [`cache`], [`queue`] |
 //!
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
-//! what passes against the embedded cluster passes against a real one. It never prints, never
-//! reads the clock or randomness except through [`Env`], and never polls.
+//! what passes against the embedded cluster passes against a real one. It never prints
+//! but what a `main` asks of it, never reads the clock or randomness except through [`Env`], and
+//! never polls.
 
 pub mod arguments;
 pub mod cache;
