@@ -49,6 +49,7 @@ pub(super) async fn start(
     volumes: &Volumes,
 ) -> Result<Running, StartFailure> {
     let reference = spec.image.as_deref().unwrap_or_default();
+    image::check_name(reference).map_err(|wrong| StartFailure::ImageName(wrong.to_string()))?;
     let image =
         image::resolve(reference).map_err(|missing| StartFailure::Image(missing.to_string()))?;
     let note = |reason, message| host.note(pod, &Notice { warning: false, reason, message });

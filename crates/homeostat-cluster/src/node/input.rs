@@ -44,11 +44,7 @@ pub(super) fn open(input: Input) -> Result<Option<Ends>> {
             Ends { theirs, keyboard: Keyboard { to, terminal: None, once }, screen: None }
         }
         Input::Terminal { once } => {
-            // Never to be inherited: whoever holds the other end keeps the screen from ending.
-            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-            let ours = openpt(flags)?;
-            unlockpt(&ours)?;
-            let theirs = ioctl_tiocgptpeer(&ours, flags)?;
+            let (ours, theirs) = terminal()?;
             fcntl_setfl(&ours, fcntl_getfl(&ours)? | OFlags::NONBLOCK)?;
             // A terminal is no pipe, but it is read and written like one.
             let to = pipe::Sender::from_owned_fd_unchecked(ours.try_clone()?)?;
@@ -57,6 +53,19 @@ pub(super) fn open(input: Input) -> Result<Option<Ends>> {
             Ends { theirs, keyboard, screen: Some(Box::new(screen)) }
         }
     }))
+}
+
+/// Both ends of a new terminal: ours, and the program's. No process inherits them unasked: whoever
+/// holds the program's end keeps the screen from ending, and other containers start all the time.
+///
+/// # Errors
+/// When the system has no terminal to give.
+pub(super) fn terminal() -> Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let ours = openpt(flags)?;
+    unlockpt(&ours)?;
+    let theirs = ioctl_tiocgptpeer(&ours, flags)?;
+    Ok((ours, theirs))
 }
 
 impl Keyboard {
@@ -83,6 +92,21 @@ impl Keyboard {
             let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
             // A terminal that cannot be resized still works.
             let _ = tcsetwinsize(terminal, size);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::{FdFlags, fcntl_getfd};
+
+    use super::*;
+
+    #[test]
+    fn no_other_program_that_starts_meanwhile_holds_a_terminal() {
+        let (ours, theirs) = terminal().unwrap();
+        for end in [ours, theirs] {
+            assert!(fcntl_getfd(&end).unwrap().contains(FdFlags::CLOEXEC));
         }
     }
 }

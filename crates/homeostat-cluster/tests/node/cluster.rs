@@ -44,7 +44,8 @@ pub(crate) fn condition(pod: &Value, kind: &str) -> String {
     found.and_then(|one| one["status"].as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-const LIMIT: Duration = Duration::from_secs(30);
+/// Long enough for a machine that has much else to do: what happens is not waited for any longer.
+const LIMIT: Duration = Duration::from_secs(120);
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
@@ -109,13 +110,18 @@ impl Cluster {
     }
 
     /// Makes a Pod that is bound to the node.
-    pub(crate) async fn run(&self, name: &str, mut spec: Value) -> Value {
+    pub(crate) async fn run(&self, name: &str, spec: Value) -> Value {
+        self.bind(json!({ "name": name, "labels": { "app": name } }), spec).await
+    }
+
+    /// The same with a finalizer: it stays after its deletion.
+    pub(crate) async fn run_held(&self, name: &str, spec: Value) -> Value {
+        self.bind(json!({ "name": name, "finalizers": ["test.homeostat.dev/held"] }), spec).await
+    }
+
+    async fn bind(&self, metadata: Value, mut spec: Value) -> Value {
         spec["nodeName"] = json!("the-node");
-        self.create(
-            "pods",
-            json!({ "metadata": { "name": name, "labels": { "app": name } }, "spec": spec }),
-        )
-        .await
+        self.create("pods", json!({ "metadata": metadata, "spec": spec })).await
     }
 
     /// Changes an object by a patch of the sort that `kubectl` sends.
@@ -164,6 +170,25 @@ impl Cluster {
         match self.env.timeout(LIMIT, waiting).await {
             Ok(pod) => pod,
             Err(_) => panic!("{name} is not as wanted: {:#}", last.unwrap_or_default()["status"]),
+        }
+    }
+
+    /// Waits until any Pod is as wanted.
+    pub(crate) async fn until_any(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        let waiting = async {
+            loop {
+                last = self.call("GET", "/api/v1/namespaces/default/pods", None).await.unwrap();
+                if let Some(pod) = last["items"].as_array().unwrap().iter().find(|pod| wanted(pod))
+                {
+                    return pod.clone();
+                }
+                self.env.sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match self.env.timeout(LIMIT, waiting).await {
+            Ok(pod) => pod,
+            Err(_) => panic!("no Pod is as wanted: {last:#}"),
         }
     }
 

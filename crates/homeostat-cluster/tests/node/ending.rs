@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use homeostat::Manager;
+use homeostat_cluster::ClusterConfig;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster};
@@ -72,6 +74,57 @@ async fn a_deleted_pod_is_asked_to_stop_and_then_leaves_the_api() {
     cluster.delete("long").await;
     cluster.until_gone("long").await;
     assert_eq!(said(data.path()), "main\n");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_pod_that_is_held_says_how_it_ended_before_it_goes() {
+    let cluster = Cluster::start().await;
+    let absent = json!({ "name": "main", "image": "nginx:1.27" });
+    let pods = [("runs", shell("echo up; sleep 1000")), ("never", absent)];
+    for (name, container) in pods {
+        let spec = json!({ "terminationGracePeriodSeconds": 1, "containers": [container] });
+        cluster.run_held(name, spec).await;
+    }
+    cluster.until_log("runs", "up").await;
+    let waits = |pod: &Value| {
+        let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+        waiting["message"].is_string()
+    };
+    cluster.until("never", waits).await;
+    for name in ["runs", "never"] {
+        cluster.delete(name).await;
+        let pod = cluster.until(name, |pod| pod["status"]["phase"] == "Failed").await;
+        assert!(pod["metadata"]["deletionTimestamp"].is_string(), "{pod:#}");
+        let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+        assert!(ended["exitCode"].as_i64() > Some(128), "{name}: {ended}");
+        cluster.patch(name, "", &json!({ "metadata": { "finalizers": null } })).await;
+        cluster.until_gone(name).await;
+    }
+    cluster.stop().await;
+}
+
+/// A Job that replaces a Pod only once it has failed: the word of the node is what it waits for.
+#[tokio::test]
+async fn a_job_goes_on_when_a_pod_that_never_started_is_deleted() {
+    let cluster = Cluster::start().await;
+    let volumes = tempfile::tempdir().unwrap();
+    let config = ClusterConfig { volumes: volumes.path().into(), ..ClusterConfig::default() };
+    let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+    let controllers = homeostat_cluster::Cluster::start(manager, &config).await.unwrap();
+    let template = json!({ "spec": { "restartPolicy": "Never",
+        "containers": [{ "name": "main", "image": "nginx:1.27" }] } });
+    let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "work" },
+        "spec": { "podReplacementPolicy": "Failed", "template": template } });
+    cluster.post("/apis/batch/v1/namespaces/default/jobs", &job).await;
+    let waits = |pod: &Value| {
+        let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+        waiting["message"].is_string()
+    };
+    let first = cluster.until_any(waits).await["metadata"]["name"].as_str().unwrap().to_owned();
+    cluster.delete(&first).await;
+    cluster.until_any(|pod| waits(pod) && pod["metadata"]["name"] != first).await;
+    controllers.stop().await.unwrap();
     cluster.stop().await;
 }
 

@@ -5,6 +5,7 @@
 pub(crate) mod builtin;
 mod hello;
 mod postgres;
+mod reference;
 
 use nix::unistd::User;
 
@@ -54,6 +55,25 @@ impl StopSignal {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(String);
+
+/// A text that cannot be the name of an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{reference:?} is not the name of an image: {why}; write one as in busybox:1.36 or registry.example/team/app:2"
+)]
+pub struct InvalidName {
+    reference: String,
+    why: String,
+}
+
+/// Looks at the name alone.
+///
+/// # Errors
+/// [`InvalidName`] says which part of it is wrong.
+pub fn check_name(reference: &str) -> Result<(), InvalidName> {
+    let invalid = |why| InvalidName { reference: reference.to_owned(), why };
+    reference::fault(reference).map(invalid).map_or(Ok(()), Err)
+}
 
 type Row = (&'static [&'static str], fn(&str) -> Result<Image, Missing>);
 

@@ -334,6 +334,8 @@ impl Machine {
         }
         if self.is_deleted() && !self.released {
             self.released = true;
+            let initialised = self.is_initialised();
+            self.units.iter_mut().for_each(|unit| unit.give_up(initialised, now));
             actions.push(Action::Release);
         }
     }

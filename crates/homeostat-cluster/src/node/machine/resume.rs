@@ -9,10 +9,7 @@ use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateTerminated, ContainerStatus, PodStatus,
 };
 
-use super::unit::{End, Policy, Role, State, Unit};
-
-/// SIGKILL, by which processes end with their agent.
-const KILLED: i32 = 137;
+use super::unit::{End, KILLED, Policy, Role, State, UNKNOWN, Unit};
 
 impl Unit {
     /// Goes on where `status` left off.
@@ -44,7 +41,7 @@ fn end(state: &ContainerState, status: &ContainerStatus, now: Timestamp) -> Opti
     let running = state.running.as_ref()?;
     Some(End {
         code: KILLED,
-        reason: "ContainerStatusUnknown",
+        reason: UNKNOWN,
         message: Some("the container ended with the agent of its node".to_owned()),
         id: status.container_id.clone(),
         began: running.started_at.as_ref().map_or(now, |time| time.0),
@@ -53,7 +50,7 @@ fn end(state: &ContainerState, status: &ContainerStatus, now: Timestamp) -> Opti
 }
 
 fn ended(terminated: &ContainerStateTerminated, now: Timestamp) -> End {
-    let reasons = ["Completed", "Error", "StartError", "ContainerStatusUnknown"];
+    let reasons = ["Completed", "Error", "StartError", UNKNOWN];
     let said = terminated.reason.as_deref().unwrap_or_default();
     End {
         code: terminated.exit_code,

@@ -105,7 +105,8 @@ impl Machine {
         self.is_initialised() && main.all(Unit::has_run)
     }
 
-    /// How the Pod ended, or is about to: nothing of it runs again by itself.
+    /// How the Pod ended, or is about to: nothing of it runs again by itself. A Pod that is being
+    /// deleted has failed also if it never began: who holds it by a finalizer waits for that word.
     fn verdict(&self) -> Option<&'static str> {
         if self.failure.is_some() {
             return Some("Failed");
@@ -117,9 +118,7 @@ impl Machine {
             return Some("Failed");
         }
         let main = || self.units.iter().filter(|unit| unit.role == Role::Main);
-        // A Pod that is being deleted does not run its containers again.
-        let ended = self.is_deleted() && main().all(|unit| unit.ended().is_some());
-        if !self.has_begun() || !(self.is_finished() || ended) {
+        if !(self.is_deleted() || self.has_begun() && self.is_finished()) {
             return None;
         }
         let good = main().all(|unit| unit.ended().is_some_and(|end| end.code == 0));
@@ -127,7 +126,7 @@ impl Machine {
     }
 
     /// Whether the Pod's own containers may run, or did: a sidecar that ends later undoes nothing.
-    fn is_initialised(&self) -> bool {
+    pub(super) fn is_initialised(&self) -> bool {
         let mut before = self.units.iter().filter(|unit| unit.comes_before());
         before.all(Unit::lets_next_start)
             || self.units.iter().any(|unit| unit.role == Role::Main && unit.has_run())

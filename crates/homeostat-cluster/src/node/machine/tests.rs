@@ -177,6 +177,59 @@ fn stops(actions: &[Action]) -> Vec<(&str, u64)> {
     all
 }
 
+/// The same Pod, deleted.
+fn deleted(machine: &Machine) -> Pod {
+    let mut pod = machine.pod().clone();
+    pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(100)));
+    pod
+}
+
+#[test]
+fn a_deleted_pod_has_come_to_its_end_however_far_it_was() {
+    let ended = |prepare: &dyn Fn(&mut Machine)| {
+        let mut machine = machine(&json!({ "containers": [{ "name": "a" }] }));
+        machine.advance(at(0));
+        prepare(&mut machine);
+        machine.advance(at(2));
+        let pod = deleted(&machine);
+        machine.update(pod);
+        assert_eq!(machine.advance(at(3)), [Action::Release]);
+        let status = machine.status(None, "h", at(3));
+        let container = status.container_statuses.unwrap().remove(0);
+        let terminated = container.state.unwrap().terminated.unwrap();
+        (status.phase.unwrap(), terminated.reason.unwrap(), terminated.exit_code)
+    };
+    let never = ended(&|machine| {
+        machine.refused("a", StartFailure::Image("no".into()), at(1));
+    });
+    assert_eq!(never, ("Failed".into(), "ContainerStatusUnknown".into(), 137));
+    let crashing = |code: i32| {
+        ended(&|machine| {
+            for _ in 0..2 {
+                machine.started("a", "id".into(), at(1));
+                machine.exited("a", code, None, at(1));
+                machine.advance(at(1));
+            }
+        })
+    };
+    assert_eq!(crashing(3), ("Failed".into(), "Error".into(), 3), "the end it came to last");
+    assert_eq!(crashing(0), ("Succeeded".into(), "Completed".into(), 0));
+}
+
+#[test]
+fn what_has_not_had_its_turn_when_the_pod_is_deleted_has_not_ended() {
+    let spec = json!({ "initContainers": [{ "name": "i" }], "containers": [{ "name": "a" }] });
+    let mut machine = machine(&spec);
+    machine.advance(at(0));
+    machine.refused("i", StartFailure::Image("no".into()), at(1));
+    let pod = deleted(&machine);
+    machine.update(pod);
+    assert_eq!(machine.advance(at(3)), [Action::Release]);
+    assert_eq!(machine.phase(), "Failed");
+    assert_eq!(waiting(&mut machine, 3).as_deref(), Some("PodInitializing"));
+}
+
 fn with_sidecars(policy: &str) -> Machine {
     let sidecar = |name: &str| json!({ "name": name, "restartPolicy": "Always" });
     let spec = json!({

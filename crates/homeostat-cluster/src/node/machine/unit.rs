@@ -17,6 +17,11 @@ const STABLE: Duration = Duration::from_secs(600);
 /// How long `ErrImagePull` is shown before it becomes `ImagePullBackOff`.
 const FRESH_PULL_ERROR: Duration = Duration::from_secs(1);
 
+/// SIGKILL, by which processes end with their agent.
+pub(super) const KILLED: i32 = 137;
+/// The reason of an end that nobody saw.
+pub(super) const UNKNOWN: &str = "ContainerStatusUnknown";
+
 /// What a container is to its Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -51,6 +56,8 @@ impl Policy {
 /// Why a container could not be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StartFailure {
+    /// What is given cannot be the name of an image.
+    ImageName(String),
     /// The image is not there.
     Image(String),
     /// A volume could not be made.
@@ -284,6 +291,8 @@ impl Unit {
                 self.state = State::Waiting { reason: "", message: None, until };
                 return vec![warning("FailedMount", message)];
             }
+            // No time mends it, only another image, which is not waited for.
+            StartFailure::ImageName(message) => ("InvalidImageName", message, soon(LONGEST_DELAY)),
             StartFailure::Image(message) => {
                 self.pulls += 1;
                 ("ErrImagePull", message, soon(FRESH_PULL_ERROR))
@@ -298,6 +307,9 @@ impl Unit {
             let image = self.spec.image.as_deref().unwrap_or_default();
             events.push(warning("Failed", format!("Failed to pull image {image:?}: {message}")));
             events.push(warning("Failed", "Error: ErrImagePull".into()));
+        } else if reason == "InvalidImageName" {
+            events.push(warning("InspectFailed", message.clone()));
+            events.push(warning("Failed", "Error: InvalidImageName".into()));
         } else {
             events.push(warning("Failed", format!("Error: {message}")));
         }
@@ -366,6 +378,22 @@ impl Unit {
         let message = format!("Container {} definition changed, will be restarted", self.spec.name);
         out.push(Action::Event(Notice { warning: false, reason: "Killing", message }));
         self.stop_by(later(now, grace), now, out);
+    }
+
+    /// What waits to run never will: its last run is the last one, and what never ran although it
+    /// was its turn has ended without a trace, as the kubelet has it.
+    pub(super) fn give_up(&mut self, initialised: bool, now: Timestamp) {
+        if !matches!(self.state, State::Waiting { .. }) {
+            return;
+        }
+        if let Some(last) = self.last.take() {
+            self.state = State::Ended(last);
+        } else if self.role == Role::Main && initialised {
+            let message = Some("the container had not started when the Pod was removed".to_owned());
+            let (code, reason, id) = (KILLED, UNKNOWN, None);
+            let (began, ended) = (now, now);
+            self.state = State::Ended(End { code, reason, message, id, began, ended });
+        }
     }
 
     /// Tries again at once where a missing piece of configuration was waited for.

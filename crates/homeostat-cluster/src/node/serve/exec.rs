@@ -15,6 +15,7 @@ use super::query::Query;
 use super::upgrade::asks_for_spdy;
 use super::{Body, Refusal, streams};
 use crate::node::directory::Runs;
+use crate::node::input;
 use crate::node::process::Container;
 use crate::node::sandbox::exit_code;
 
@@ -158,10 +159,9 @@ async fn in_terminal(
     sender: &Sender,
     mut receiver: Receiver,
 ) -> std::io::Result<i32> {
-    let pty = nix::pty::openpty(None, None)?;
-    let master = File::from(pty.master);
+    let (master, slave) = input::terminal()?;
+    let master = File::from(master);
     let stream = |fd: &std::os::fd::OwnedFd| Ok::<_, std::io::Error>(Stdio::from(fd.try_clone()?));
-    let slave = pty.slave;
     let mut child =
         command.stdin(stream(&slave)?).stdout(stream(&slave)?).stderr(stream(&slave)?).spawn()?;
     // Only the command may hold the terminal, or its end would never be seen.
@@ -174,9 +174,10 @@ async fn in_terminal(
         while let Some(incoming) = receiver.next().await {
             match incoming {
                 Incoming::Data(STDIN, data) => {
-                    if input.write_all(&data).await.is_err() || input.flush().await.is_err() {
-                        return;
-                    }
+                    // Nobody reads it when the command has ended meanwhile, whose last words and exit
+                    // code are on their way.
+                    let _ = input.write_all(&data).await;
+                    let _ = input.flush().await;
                 }
                 Incoming::Data(RESIZE, data) => {
                     if let Ok(Size { width, height }) = serde_json::from_slice(&data) {

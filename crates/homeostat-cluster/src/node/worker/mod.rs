@@ -147,6 +147,7 @@ impl Worker {
             self.show();
             self.report().await;
             if release {
+                self.report_at_last().await;
                 self.release().await;
                 break;
             }

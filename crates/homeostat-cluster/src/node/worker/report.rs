@@ -55,6 +55,20 @@ impl Worker {
         }
     }
 
+    /// Makes sure that the status was taken before the Pod goes: it may be held, and its end is what
+    /// others wait for.
+    pub(super) async fn report_at_last(&mut self) {
+        while let Some(again) = self.retry {
+            let env = self.host.env.clone();
+            tokio::select! {
+                biased;
+                () = self.host.stopping.cancelled() => return,
+                () = env.sleep_until(again) => {}
+            }
+            self.report().await;
+        }
+    }
+
     /// Removes the Pod from the API; returns when it is gone, or the agent stops.
     pub(super) async fn release(&mut self) {
         let (_, name, uid) = self.names();
