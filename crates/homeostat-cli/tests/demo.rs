@@ -5,32 +5,37 @@
 mod running;
 
 use nix::sys::signal::Signal;
-use running::{Up, eventually, psql};
+use running::{Up, eventually};
 
-#[test]
-fn the_demo_converges_and_nothing_is_left_when_every_custom_resource_is_deleted() {
-    let up = Up::start(&["--demo"]);
-    for object in ["webapp/hello", "database/shop", "logicaldatabase/orders"] {
-        up.kubectl(&["wait", object, "--for=condition=Ready", "--timeout=120s"]);
+mod postgresql {
+    use super::*;
+    use crate::running::psql;
+
+    #[test]
+    fn the_demo_converges_and_nothing_is_left_when_every_custom_resource_is_deleted() {
+        let up = Up::start(&["--demo"]);
+        for object in ["webapp/hello", "database/shop", "logicaldatabase/orders"] {
+            up.kubectl(&["wait", object, "--for=condition=Ready", "--timeout=120s"]);
+        }
+        up.wait_for("at/greeting", ".status.phase", "DONE");
+        let administrator = up.secret("shop-credentials", "uri");
+        let roles = "SELECT count(*) FROM pg_roles WHERE rolname = 'orders'";
+        assert_eq!(psql(&administrator, roles).as_deref(), Some("1"));
+
+        up.kubectl(&["delete", "ats,webapps,logicaldatabases", "--all", "--timeout=120s"]);
+        assert_eq!(psql(&administrator, roles).as_deref(), Some("0"), "no role is left");
+        up.kubectl(&["delete", "databases", "--all", "--timeout=120s"]);
+        let kinds = "ats,webapps,databases,logicaldatabases,deployments,replicasets,statefulsets,\
+                     controllerrevisions,jobs,pods,secrets,persistentvolumeclaims,persistentvolumes";
+        eventually("no object is left", || {
+            up.kubectl(&["get", kinds, "-o", "name"]).is_empty().then_some(())
+        });
+        eventually("no Service is left but the API's own", || {
+            let left = up.kubectl(&["get", "services,endpoints,endpointslices", "-o", "name"]);
+            left.lines().all(|line| line.ends_with("/kubernetes")).then_some(())
+        });
+        eventually("no process is left", || up.descendants().is_empty().then_some(()));
     }
-    up.wait_for("at/greeting", ".status.phase", "DONE");
-    let administrator = up.secret("shop-credentials", "uri");
-    let roles = "SELECT count(*) FROM pg_roles WHERE rolname = 'orders'";
-    assert_eq!(psql(&administrator, roles).as_deref(), Some("1"));
-
-    up.kubectl(&["delete", "ats,webapps,logicaldatabases", "--all", "--timeout=120s"]);
-    assert_eq!(psql(&administrator, roles).as_deref(), Some("0"), "no role is left");
-    up.kubectl(&["delete", "databases", "--all", "--timeout=120s"]);
-    let kinds = "ats,webapps,databases,logicaldatabases,deployments,replicasets,statefulsets,\
-                 controllerrevisions,jobs,pods,secrets,persistentvolumeclaims,persistentvolumes";
-    eventually("no object is left", || {
-        up.kubectl(&["get", kinds, "-o", "name"]).is_empty().then_some(())
-    });
-    eventually("no Service is left but the API's own", || {
-        let left = up.kubectl(&["get", "services,endpoints,endpointslices", "-o", "name"]);
-        left.lines().all(|line| line.ends_with("/kubernetes")).then_some(())
-    });
-    eventually("no process is left", || up.descendants().is_empty().then_some(()));
 }
 
 #[test]

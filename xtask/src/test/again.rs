@@ -48,7 +48,15 @@ const SHARES: [Share; 4] = [
     },
     Share { targets: &["runtime"], only: &HALF_OF_RUNTIME, skip: &[], variable: RUN_ON },
     Share {
-        targets: &["runtime", "webhooks", "fixed_fields", "silent_server", "left_behind"],
+        targets: &[
+            "runtime",
+            "webhooks",
+            "fixed_fields",
+            "found_soon",
+            "silent_server",
+            "left_behind",
+            "schedule",
+        ],
         only: &[],
         skip: &HALF_OF_RUNTIME,
         variable: RUN_ON,

@@ -13,7 +13,7 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 
 use crate::workspace::{THIS_PROGRAM, announce_first_build, cargo, find, run, run_with};
 use crate::{conformance, postgres, tidy};
@@ -23,7 +23,7 @@ use stages::{Stage, Stages};
 /// `cargo xtask test`
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Fail when the real kube-apiserver cannot be had, instead of saying so and going on.
+    /// Fail when the real kube-apiserver or a PostgreSQL cannot be had, instead of saying so and going on.
     #[arg(long)]
     require_oracle: bool,
 }
@@ -44,9 +44,14 @@ impl Test {
 
     /// Runs what can run and says what cannot.
     fn judge(&self, stages: &Stages) -> Result<()> {
-        if let Err(advice) = postgres::ensure() {
-            stages.miss(&format!("tests of the Database and LogicalDatabase operators: {advice}"));
-        }
+        let has_postgresql = match postgres::ensure() {
+            Ok(()) => true,
+            Err(advice) if self.require_oracle => bail!(advice),
+            Err(advice) => {
+                stages.miss(&format!("the tests with a PostgreSQL ({POSTGRESQL}…): {advice}"));
+                false
+            }
+        };
         let (programs, checked) = beside(|| self.with_go(stages), || check(stages));
         // The mistake in our own code is the one to tell first.
         let programs = both(checked, programs)?;
@@ -58,7 +63,7 @@ impl Test {
             }
             None => Ok(()),
         };
-        let (conforms, tested) = beside(conforms, || test(&judges, stages));
+        let (conforms, tested) = beside(conforms, || test(&judges, has_postgresql, stages));
         both(tested, conforms)?;
         if let Some(oracle) = &judges.oracle {
             stages.begin(Stage::OnKubeApiserver);
@@ -90,10 +95,17 @@ fn both<T>(first: Result<()>, second: Result<T>) -> Result<T> {
     }
 }
 
-/// Every test, but for those that have their time beside others; those after one that failed, too.
-fn test(judges: &Judges, stages: &Stages) -> Result<()> {
+/// How the names begin of tests that need a PostgreSQL on this host: the module that they are in.
+const POSTGRESQL: &str = "postgresql::";
+
+/// Every test, but for those that have their time beside others, and those that cannot run here;
+/// those after one that failed, too.
+fn test(judges: &Judges, has_postgresql: bool, stages: &Stages) -> Result<()> {
     stages.begin(Stage::Tests);
     let mut how = again::without(&again::DIFFERENTIAL);
+    if !has_postgresql {
+        how.extend(again::without(&[POSTGRESQL]));
+    }
     // The slowest wait for real processes, so there are two for each processor.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     how.push(format!("--test-threads={}", 2 * processors));
@@ -137,4 +149,47 @@ fn beside<A: Send, B>(aside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B
         let here = here();
         (aside.join().unwrap_or_else(|panic| resume_unwind(panic)), here)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::POSTGRESQL;
+    use crate::workspace::root;
+
+    /// What only a test with a PostgreSQL does.
+    const SIGNS: [&str; 3] = ["psql(", "postgresql_versions()", r#"Command::new("psql")"#];
+
+    /// The files below that are tests with a PostgreSQL, and whether they say so.
+    fn judge(path: &Path, found: &mut Vec<(String, bool)>) {
+        if path.is_dir() {
+            for entry in fs::read_dir(path).unwrap() {
+                judge(&entry.unwrap().path(), found);
+            }
+            return;
+        }
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let is_test = text.contains("#[test]") || text.contains("#[tokio::test]");
+        if is_test && SIGNS.iter().any(|sign| text.contains(sign)) {
+            let module = POSTGRESQL.trim_end_matches(':');
+            let says = path.file_stem().is_some_and(|name| name == module)
+                || text.contains(&format!("mod {module} {{"));
+            found.push((path.display().to_string(), says));
+        }
+    }
+
+    #[test]
+    fn every_test_that_needs_a_postgresql_can_be_left_out_by_its_name() {
+        let mut found = Vec::new();
+        for folder in ["crates", "operators", "examples"] {
+            for package in fs::read_dir(root().join(folder)).unwrap() {
+                judge(&package.unwrap().path().join("tests"), &mut found);
+            }
+        }
+        assert!(found.len() >= 5, "found only {found:?}");
+        let hidden: Vec<_> = found.iter().filter(|(_, says)| !says).collect();
+        assert!(hidden.is_empty(), "not in a module {POSTGRESQL}: {hidden:?}");
+    }
 }
