@@ -4,6 +4,7 @@
 //! what it is about to make into the status before it makes it, marks what it made as its own,
 //! looks after it on a timer, and removes it with a finalizer (or leaves it, if asked to).
 
+mod away;
 mod children;
 mod mark;
 mod provision;

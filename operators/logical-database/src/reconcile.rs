@@ -8,13 +8,14 @@ use homeostat::k8s_openapi::api::core::v1::Secret;
 use homeostat::{Change, Context, Error, Outcome, Result, condition};
 use operator_credentials::Credentials;
 
+use crate::away;
 use crate::mark::Marks;
 use crate::provision::{self, Done, Login};
 use crate::server::{Server, ServerError};
 use crate::{DeletionPolicy, FINALIZER, LogicalDatabase, LogicalDatabaseStatus, children};
 
 /// How often the server is looked at: it sends no events.
-const CHECK_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) async fn reconcile(
     object: Arc<LogicalDatabase>,
@@ -40,7 +41,11 @@ pub(crate) async fn reconcile(
     }
 
     let Some(server_secret) = server_secret else {
-        let message = format!("Secret {} does not exist yet", object.spec.server_secret);
+        let message = format!(
+            "there is no Secret {} in this namespace: create it, and this goes on by itself, or make another \
+             LogicalDatabase with the right serverSecret",
+            object.spec.server_secret
+        );
         let waiting = status(object, None, false, "WaitingForServer", &message);
         if ctx.status(waiting).await? == Change::Changed {
             ctx.event(EventType::Warning, "WaitingForServer", message);
@@ -51,7 +56,7 @@ pub(crate) async fn reconcile(
     let mut object = object.clone();
     match keep(&mut object, ctx, &server_secret).await {
         Ok(()) => Ok(Outcome::RequeueAfter(CHECK_EVERY)),
-        Err(error) => refused(&object, ctx, error).await,
+        Err(error) => refused(&object, ctx, &server_secret, error).await,
     }
 }
 
@@ -60,6 +65,7 @@ pub(crate) async fn reconcile(
 async fn refused(
     object: &LogicalDatabase,
     ctx: &Context<LogicalDatabase>,
+    server_secret: &Secret,
     error: Error,
 ) -> Result<Outcome> {
     let message = error.chain();
@@ -73,7 +79,14 @@ async fn refused(
         None => return Err(error),
     };
     let mut status = status(object, None, false, reason, &message);
+    if of_server.is_some_and(ServerError::is_away) {
+        ctx.status(status).await?;
+        return Ok(Outcome::RequeueAfter(away::look_again(object, server_secret, ctx.now())));
+    }
     if !of_server.is_some_and(ServerError::is_for_the_server) {
+        if error.is_terminal() {
+            status.conditions.push(condition::degraded(reason, &message));
+        }
         ctx.status(status).await?;
         return Err(error);
     }

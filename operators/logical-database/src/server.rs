@@ -18,6 +18,9 @@ const LOGIN_LIMIT: Duration = Duration::from_secs(5);
 /// How long one statement may take. The server is told, so that it ends what we gave up on.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 
+/// The reason for a server that is not there.
+const AWAY: &str = "ServerUnavailable";
+
 /// What can go wrong between here and the server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
@@ -56,13 +59,20 @@ impl ServerError {
     /// One word for the condition.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
-            Self::Credentials(_) | Self::Stranger { .. } => "NotPossible",
-            _ if self.is_hopeless() => "NotPossible",
+            Self::Credentials(_) => "SecretIncomplete",
+            Self::Stranger { .. } => "NameTaken",
+            _ if self.is_hopeless() => "NameRefused",
             _ if self.is_forbidden() => "NotPermitted",
             _ if self.asks_for_repair() => "LoginRefused",
             Self::Refused { source, .. } if is_judged(source) => "ServerRefused",
-            _ => "ServerUnavailable",
+            _ => AWAY,
         }
+    }
+
+    /// Whether the server cannot be reached, or is on its way up or down. Nobody has to do anything
+    /// about a server that starts.
+    pub(crate) fn is_away(&self) -> bool {
+        self.reason() == AWAY
     }
 
     /// Whether somebody has to do something in the server, which sends no word when it is done.
@@ -134,7 +144,7 @@ fn cause(error: &tokio_postgres::Error) -> String {
     let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     match (error.as_db_error(), system.map(io::Error::kind)) {
         (Some(answer), _) => answer.message().to_owned(),
-        (None, Some(io::ErrorKind::ConnectionRefused)) => "nothing listens there yet".to_owned(),
+        (None, Some(io::ErrorKind::ConnectionRefused)) => "nothing listens there".to_owned(),
         (None, _) => error.to_string(),
     }
 }

@@ -47,6 +47,7 @@ fn a_role_name_that_postgresql_keeps_for_itself_and_a_name_too_long_for_a_label_
             assert!(error.contains("for itself"), "{reserved}: {error}");
         }
         let error = refusal(&"x".repeat(64), "a").await;
+        assert!(error.contains("metadata.name: Invalid value: "), "{error}");
         assert!(error.contains("at most 63 characters"), "{error}");
     });
 }

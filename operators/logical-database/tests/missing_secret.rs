@@ -31,7 +31,9 @@ fn a_missing_server_secret_is_told_of_and_its_coming_is_noticed_at_once() {
                 events.iter().any(|event| {
                     event.type_.as_deref() == Some("Warning")
                         && event.reason.as_deref() == Some("WaitingForServer")
-                        && event.message.as_deref() == Some("Secret server does not exist yet")
+                        && event.message.as_ref().is_some_and(|message| {
+                            message.starts_with("there is no Secret server in this namespace")
+                        })
                 })
             })
             .await;
