@@ -49,13 +49,20 @@ fn an_at_waits_then_runs_within_a_second_of_its_time_and_is_done() {
 #[test]
 fn a_schedule_that_is_no_time_degrades_until_it_is_edited() {
     let up = Up::start(&["--with", "at"]);
-    let wrong =
-        at("broken", now(), "echo mended").replace("schedule: \"2", "schedule: \"not a time 2");
-    up.apply(&wrong);
+    let yaml = at("broken", now(), "echo mended");
+    let (before, after) = yaml.split_once("schedule: \"").unwrap();
+    let (_, after) = after.split_once('"').unwrap();
+    // It looks like a time, so that the API takes it, and is none.
+    up.apply(&format!("{before}schedule: \"2026-02-30T10:00:00Z\"{after}"));
     let degraded = "--for=condition=Degraded";
     up.kubectl(&["wait", "at/broken", degraded, "--timeout=30s"]);
     let row = up.kubectl(&["get", "at/broken", "--no-headers"]);
     assert!(row.contains("PENDING") && row.contains("BadSchedule"), "{row}");
+    let events = running::eventually("an event says so", || {
+        let events = up.kubectl(&["events", "--for", "at/broken", "--types=Warning"]);
+        events.contains("BadSchedule").then_some(events)
+    });
+    assert!(events.contains("is not a time: write a time as in 2026-11-15T10:00:00Z"), "{events}");
     up.apply(&at("broken", now(), "echo mended"));
     up.wait_for("at/broken", ".status.phase", "DONE");
     assert_eq!(up.kubectl(&["logs", "broken-pod"]), "mended\n");
@@ -77,7 +84,7 @@ fn a_command_that_died_with_the_cluster_is_not_run_again() {
     assert_eq!(restarts, "0");
     let events = running::eventually("an event says so", || {
         let events = up.kubectl(&["events", "--for", "at/endless", "--types=Warning"]);
-        events.contains("Failed").then_some(events)
+        events.contains("CommandFailed").then_some(events)
     });
     assert!(events.contains("exit code 137"), "{events}");
     assert!(up.descendants().is_empty(), "nothing runs");

@@ -174,7 +174,7 @@ fn an_edit_that_the_data_does_not_allow_is_refused_in_words_and_harms_nothing() 
         let events = world.list::<Event>("").await;
         let refusals: Vec<&Event> = events
             .iter()
-            .filter(|event| event.reason.as_deref() == Some("TerminalError"))
+            .filter(|event| event.reason.as_deref() == Some("MajorVersionChanged"))
             .collect();
         assert!(
             matches!(refusals[..], [one] if one.series.is_none() && one.count.unwrap_or(1) <= 1)

@@ -148,7 +148,7 @@ fn what_the_api_refuses_in_a_child_is_said_once_and_waits_for_a_change() {
             let status = app.status.clone().unwrap_or_default();
             let says = |type_: &str, so: &str| {
                 condition::get(&status.conditions, type_).is_some_and(|one| {
-                    (&*one.status, &*one.reason) == (so, "TerminalError")
+                    (&*one.status, &*one.reason) == (so, "RejectedByApi")
                         && one.message.contains("spec.selector")
                         && one.message.ends_with("and it goes on")
                 })
@@ -156,7 +156,7 @@ fn what_the_api_refuses_in_a_child_is_said_once_and_waits_for_a_change() {
             says("Ready", "False") && says("Degraded", "True")
         };
         world.until_one("site", "a refusal", refused).await;
-        until_event(world, "site", "TerminalError", "spec.selector").await;
+        until_event(world, "site", "RejectedByApi", "spec.selector").await;
         world.quiet().await;
         let _ = world.writes.take();
         world.nothing_more().await;
@@ -164,6 +164,24 @@ fn what_the_api_refuses_in_a_child_is_said_once_and_waits_for_a_change() {
         assert!(!tries.iter().any(|write| write.contains("/site")), "not tried again: {tries:?}");
         world.api::<Deployment>().delete("site", &DeleteParams::background()).await.unwrap();
         world.until_one("site", "health", is_well).await;
+    });
+}
+
+#[test]
+fn an_image_that_cannot_be_had_is_not_hidden_by_the_one_before() {
+    on_world_with(operators, async |world| {
+        create_webapp(world, "homeostat.dev/hello:1").await;
+        world.until_one("site", "health", is_well).await;
+        world.patch::<WebApp>("site", json!({ "spec": { "image": "absent" } })).await;
+        let told = |app: &WebApp| {
+            let status = app.status.clone().unwrap_or_default();
+            let of = |type_| condition::get(&status.conditions, type_);
+            of("Degraded").is_some_and(|one| one.reason == "ErrImagePull")
+                && of("Ready").is_some_and(|one| {
+                    one.reason == "RollingOut" && one.message.contains("the version before")
+                })
+        };
+        world.until_one("site", "a word on both versions", told).await;
     });
 }
 

@@ -23,7 +23,7 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub const READY: &str = "Ready";
 
 /// The object cannot get there by itself; the runtime sets it after a terminal error and removes
-/// it after the next success, unless the reconcile reports it itself.
+/// it after the next success, unless the reconcile reports it itself, with a reason of its own.
 pub const DEGRADED: &str = "Degraded";
 
 /// The three answers a condition can give.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use homeostat_env::Env;
 use http::Request;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
 use kube::CustomResourceExt;
 use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
 
@@ -30,6 +32,7 @@ pub async fn install<K: CustomResourceExt>(client: &kube::Client) -> Result<()> 
 /// # Errors
 /// As [`install`].
 pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) -> Result<()> {
+    let definition = pointing_at_names(definition);
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = definition.metadata.name.clone().unwrap_or_default();
     let params = PatchParams::apply(MANAGER).force();
@@ -46,6 +49,35 @@ pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) 
             None => current = api.get(&name).await?,
         }
     }
+}
+
+/// The same definition, where a rule about the name of an object says so: without a `fieldPath`, whoever
+/// breaks it is told of `<nil>`. The path has to be part of the schema, which may restrict of the metadata
+/// only the name.
+fn pointing_at_names(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    let schemas = definition
+        .spec
+        .versions
+        .iter_mut()
+        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
+    for schema in schemas {
+        let rules = schema.x_kubernetes_validations.iter_mut().flatten();
+        let about_names: Vec<_> = rules
+            .filter(|rule| rule.rule.contains("self.metadata.name") && rule.field_path.is_none())
+            .map(|rule| rule.field_path = Some(".metadata.name".to_owned()))
+            .collect();
+        if !about_names.is_empty() {
+            let of = |type_: &str| JSONSchemaProps {
+                type_: Some(type_.to_owned()),
+                ..JSONSchemaProps::default()
+            };
+            let fields = schema.properties.get_or_insert_default();
+            let metadata = fields.entry("metadata".to_owned()).or_insert_with(|| of("object"));
+            let fields = metadata.properties.get_or_insert_default();
+            fields.entry("name".to_owned()).or_insert_with(|| of("string"));
+        }
+    }
+    definition
 }
 
 /// Applies `definition` and waits until it is served. An API that cannot be reached, or has no time,

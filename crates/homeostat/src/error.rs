@@ -115,9 +115,23 @@ fn answer(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     })
 }
 
-/// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`].
-pub(crate) const REASONS: [&str; 5] =
-    ["TerminalError", "NotOurs", "DecodeFailed", "InvalidOwner", GIVEN_UP];
+/// The reasons the runtime gives in `Degraded` conditions; see [`Error::reason`]. A reconcile that
+/// knows a better one reports the condition itself.
+pub(crate) const REASONS: [&str; 6] =
+    [CANNOT_BE_DONE, REJECTED, "NotOurs", "DecodeFailed", "InvalidOwner", GIVEN_UP];
+
+/// The reason when a reconcile says that retrying cannot help: what is declared cannot be done.
+const CANNOT_BE_DONE: &str = "CannotBeDone";
+
+/// The reason when the API refuses what follows from the primary alone.
+const REJECTED: &str = "RejectedByApi";
+
+/// What the API says against something that follows from the primary alone.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the API refuses what this object asks for: {0}; edit it, or remove what is in its way, and it goes on"
+)]
+struct Rejected(String);
 
 /// The reason when a key has failed as often as its controller allows.
 pub(crate) const GIVEN_UP: &str = "GivenUp";
@@ -131,7 +145,8 @@ impl Error {
             Self::NoAnswer(_) => "NoAnswer",
             Self::NotLeader => "NotLeader",
             Self::Stale(_) => "StaleCache",
-            Self::Terminal(_) => "TerminalError",
+            Self::Terminal(cause) if cause.is::<Rejected>() => REJECTED,
+            Self::Terminal(_) => CANNOT_BE_DONE,
             Self::Transient(_) => "ReconcileError",
             Self::NotOurs { .. } => "NotOurs",
             Self::Decode { .. } => "DecodeFailed",
@@ -164,10 +179,7 @@ impl Error {
     #[must_use]
     pub fn terminal_if_invalid(self) -> Self {
         match self {
-            refusal if refusal.is_refusal_of_content() => Self::terminal(format!(
-                "the API refuses what this object asks for: {}; edit it, or remove what is in its way, and it goes on",
-                refusal.chain()
-            )),
+            refusal if refusal.is_refusal_of_content() => Self::terminal(Rejected(refusal.chain())),
             other => other,
         }
     }

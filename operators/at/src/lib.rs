@@ -21,6 +21,14 @@ pub use reconcile::reconcile;
 /// The name in logs, events, labels and field ownership.
 pub const OPERATOR: &str = "at-operator";
 
+/// What the API takes for a schedule: a date, a time of day, and how far that is from UTC.
+const IS_A_TIME: &str = "self.matches('^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt ]\
+([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$')";
+
+/// How to write it.
+const WRITTEN_SO: &str = "write a time as in 2026-11-15T10:00:00Z, or with an offset from UTC as in \
+                          2026-11-15T11:00:00+01:00";
+
 /// What to run, and when.
 #[derive(CustomResource, Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -42,6 +50,8 @@ pub const OPERATOR: &str = "at-operator";
 #[serde(rename_all = "camelCase")]
 pub struct AtSpec {
     /// When to run, as RFC 3339: `2026-11-15T10:00:00Z`, or with an offset. A time in the past runs at once.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": IS_A_TIME, "message": WRITTEN_SO}]))]
+    #[schemars(length(max = 64))]
     pub schedule: String,
     /// The shell command to run.
     #[schemars(length(min = 1))]
@@ -80,10 +90,9 @@ pub enum Phase {
 
 /// A schedule that is not a time.
 #[derive(Debug, thiserror::Error)]
-#[error("schedule {schedule:?} is not a time like 2026-11-15T10:00:00Z: {source}")]
+#[error("schedule {schedule:?} is not a time: {WRITTEN_SO}")]
 pub struct BadSchedule {
     schedule: String,
-    source: jiff::Error,
 }
 
 impl AtSpec {
@@ -92,8 +101,9 @@ impl AtSpec {
     /// # Errors
     /// When the schedule is not RFC 3339.
     pub fn due(&self) -> Result<Timestamp, BadSchedule> {
+        // The parser's words are none for people.
         let parsed = self.schedule.trim().parse();
-        parsed.map_err(|source| BadSchedule { schedule: self.schedule.clone(), source })
+        parsed.map_err(|_| BadSchedule { schedule: self.schedule.clone() })
     }
 }
 

@@ -23,6 +23,11 @@ const GATE: &str = "cnat.programming-kubernetes.info/on-record";
 const POD_LOST: &str = "PodLost";
 const LOST: &str = "the Pod was removed before the command ended; it is not run again";
 
+/// The reasons when it is known how the command ended.
+const SUCCEEDED: &str = "Succeeded";
+const WENT_WELL: &str = "the command succeeded";
+const COMMAND_FAILED: &str = "CommandFailed";
+
 /// Waits for the schedule, runs the command once, and follows it to its end.
 ///
 /// # Errors
@@ -99,11 +104,8 @@ async fn follow(at: &At, uid: &str, ctx: &Context<At>) -> Result<Outcome> {
     let before = at.status.as_ref().map_or(&[][..], |status| &status.conditions);
     if status.phase == Some(Phase::Done) {
         match status.conditions.iter().find(|condition| condition.type_ == condition::DEGRADED) {
-            Some(failed) if failed.reason == POD_LOST => {
-                ctx.event(EventType::Warning, POD_LOST, failed.message.clone());
-            }
-            Some(failed) => ctx.event(EventType::Warning, "Failed", failed.message.clone()),
-            None => ctx.event(EventType::Normal, "Finished", "the command has ended"),
+            Some(failed) => ctx.event(EventType::Warning, &failed.reason, failed.message.clone()),
+            None => ctx.event(EventType::Normal, SUCCEEDED, WENT_WELL),
         }
     } else if let Some(news) =
         condition::turned_true(before, &status.conditions, condition::DEGRADED)
@@ -178,7 +180,11 @@ impl AtStatus {
     }
 
     fn refused(reason: &str, message: String) -> Self {
-        Self::new(Phase::Pending, None, vec![condition::not_ready(reason, message)])
+        let conditions = vec![
+            condition::not_ready(reason, message.clone()),
+            condition::degraded(reason, message),
+        ];
+        Self::new(Phase::Pending, None, conditions)
     }
 
     /// What the Pod makes of it; `stuck` is what keeps it from running.
@@ -186,7 +192,7 @@ impl AtStatus {
         let (status, uid) = (pod.status.as_ref(), pod.uid());
         match status.and_then(|status| status.phase.as_deref()) {
             Some("Succeeded") => {
-                let ready = condition::ready("Succeeded", "the command succeeded");
+                let ready = condition::ready(SUCCEEDED, WENT_WELL);
                 Self::new(Phase::Done, uid, vec![ready])
             }
             Some("Failed") if was_removed(pod) => Self::lost(uid),
@@ -196,8 +202,8 @@ impl AtStatus {
                     Phase::Done,
                     uid,
                     vec![
-                        condition::not_ready("Failed", message.clone()),
-                        condition::degraded("CommandFailed", message),
+                        condition::not_ready(COMMAND_FAILED, message.clone()),
+                        condition::degraded(COMMAND_FAILED, message),
                     ],
                 )
             }

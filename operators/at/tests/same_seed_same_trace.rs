@@ -64,7 +64,7 @@ fn trace(seed: u64) -> String {
             ("soon", "2026-11-15T10:00:30Z", "echo soon"),
             ("past", "2020-01-01T00:00:00Z", "echo past"),
             ("failing", "2026-11-15T10:10:00+00:00", "false"),
-            ("broken", "tomorrow", "echo never"),
+            ("broken", "2026-02-30T10:00:00Z", "echo never"),
             ("doomed", "2026-11-15T10:20:00Z", "sleep 600"),
         ] {
             let spec = AtSpec { schedule: schedule.to_owned(), command: command.to_owned() };

@@ -126,6 +126,15 @@ pub(crate) fn stateful_set(database: &Database, password: &str) -> StatefulSet {
     }
 }
 
+/// Whether the servers of a StatefulSet that is there have another password than those of the wish.
+pub(crate) fn password_differs(present: &StatefulSet, wish: &StatefulSet) -> bool {
+    let mark = |set: &StatefulSet| {
+        let template = set.spec.as_ref()?.template.metadata.as_ref()?;
+        template.annotations.as_ref()?.get(CREDENTIALS_MARK).cloned()
+    };
+    mark(present).is_some_and(|before| Some(before) != mark(wish))
+}
+
 /// What the server says of itself: it has an address that others reach, which it has not while it is
 /// being set up, and it takes logins, which it does not while it recovers.
 const ACCEPTS_CLIENTS: &str = r#"
@@ -180,6 +189,8 @@ fn container(database: &Database) -> Container {
                 command: Some(["sh", "-c", ACCEPTS_CLIENTS].map(str::to_owned).into()),
             }),
             period_seconds: Some(1),
+            // A machine that has much to do may take a while to run it: that says nothing about the server.
+            timeout_seconds: Some(10),
             ..Probe::default()
         }),
         volume_mounts: Some(vec![VolumeMount {

@@ -7,6 +7,7 @@
 //! had must be open to an edit.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use homeostat::k8s_openapi::api::apps::v1::StatefulSet;
@@ -21,9 +22,33 @@ const STORAGE: &str = "homeostat.dev/storage";
 /// The annotation of the claims once a server has been ready.
 const MAJOR: &str = "homeostat.dev/postgresql-major";
 
-/// An edit that the data does not allow.
+/// Everything in an edit that the data does not allow.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(Vec<Refused>);
+
+impl Refusal {
+    /// One word for the condition.
+    pub(crate) fn reason(&self) -> &'static str {
+        match &*self.0 {
+            [Refused::Version { .. }] => "MajorVersionChanged",
+            [Refused::Storage { .. }] => "StorageChanged",
+            _ => "MajorVersionAndStorageChanged",
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&all.join("; and "))
+    }
+}
+
+/// One thing that the data does not allow.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+enum Refused {
     #[error(
         "version {wanted} cannot read the data directory, which PostgreSQL {made} made; set version back to {made}, \
          or make another Database with version {wanted} and move the data there with pg_dump and psql"
@@ -95,13 +120,13 @@ impl Made {
     }
 
     /// The spec to carry out: the one given, except for what the volumes do not allow.
-    pub(crate) fn settle(self, mut spec: DatabaseSpec) -> (DatabaseSpec, Option<Refused>) {
-        let mut refused = None;
+    pub(crate) fn settle(self, mut spec: DatabaseSpec) -> (DatabaseSpec, Option<Refusal>) {
+        let mut refused = Vec::new();
         if let Some(made) = self.storage {
             let fits = is_same_size(&made, &spec.storage);
             // As the template has it, which cannot change, not even in the way it is written.
             let wanted = std::mem::replace(&mut spec.storage, made.clone());
-            refused = (!fits).then_some(Refused::Storage { made, wanted });
+            refused.extend((!fits).then_some(Refused::Storage { made, wanted }));
         }
         if let Some(made) = self.major.filter(|made| made != major(&spec.version)) {
             // The minor version that runs, unless somebody put another major there by hand.
@@ -109,9 +134,9 @@ impl Made {
             let kept = running.filter(|running| major(running) == made);
             let kept = kept.unwrap_or(&made).to_owned();
             let wanted = std::mem::replace(&mut spec.version, kept);
-            refused = Some(Refused::Version { made, wanted });
+            refused.push(Refused::Version { made, wanted });
         }
-        (spec, refused)
+        (spec, (!refused.is_empty()).then_some(Refusal(refused)))
     }
 }
 
@@ -163,8 +188,23 @@ mod tests {
     }
 
     /// What becomes of an edit once a server has been ready.
-    fn settle(wanted: DatabaseSpec, set: &StatefulSet) -> (DatabaseSpec, Option<Refused>) {
+    fn settle(wanted: DatabaseSpec, set: &StatefulSet) -> (DatabaseSpec, Option<Refusal>) {
         Made::read(Some(set), &[claim(set)], &[]).settle(wanted)
+    }
+
+    fn reason(refused: Option<Refusal>) -> &'static str {
+        refused.map_or("", |refused| refused.reason())
+    }
+
+    #[test]
+    fn everything_that_the_data_does_not_allow_is_named() {
+        let (settled, refused) = settle(spec("16", "2Gi"), &made("15", "1Gi"));
+        assert_eq!(settled, spec("15", "1Gi"));
+        let refused = refused.unwrap();
+        let words = refused.to_string();
+        assert!(words.contains("set version back to 15"), "{words}");
+        assert!(words.contains("set storage back to 1Gi"), "{words}");
+        assert_eq!(refused.reason(), "MajorVersionAndStorageChanged");
     }
 
     #[test]
@@ -189,7 +229,7 @@ mod tests {
         assert_eq!(known.of_claims(), None, "there may be no data directory");
         assert_eq!(known.settle(wanted.clone()), (wanted.clone(), None));
         let refused = Made::read(Some(&set), &[], &[pod(&set, "True")]).settle(wanted).1;
-        assert!(matches!(refused, Some(Refused::Version { .. })), "a ready one has data");
+        assert_eq!(reason(refused), "MajorVersionChanged", "a ready one has data");
     }
 
     #[test]
@@ -209,14 +249,15 @@ mod tests {
         let known = claim(&made("15", "1Gi"));
         let (settled, refused) = Made::read(None, &[known], &[]).settle(spec("16", "1Gi"));
         assert_eq!(settled, spec("15", "1Gi"));
-        assert!(matches!(refused, Some(Refused::Version { .. })));
+        assert_eq!(reason(refused), "MajorVersionChanged");
     }
 
     #[test]
     fn another_size_is_refused_and_the_rest_carried_out() {
         let (settled, refused) = settle(spec("15.6", "500Mi"), &made("15", "1Gi"));
         assert_eq!(settled, spec("15.6", "1Gi"));
-        assert!(refused.unwrap().to_string().contains("set storage back to 1Gi"));
+        assert!(refused.as_ref().unwrap().to_string().contains("set storage back to 1Gi"));
+        assert_eq!(reason(refused), "StorageChanged");
     }
 
     #[test]

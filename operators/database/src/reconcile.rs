@@ -8,7 +8,7 @@ use homeostat::pod::Trouble;
 use homeostat::{Context, Error, EventType, Outcome, Result, condition, labels, pod};
 use kube::ResourceExt;
 
-use crate::made::{Made, Refused};
+use crate::made::{Made, Refusal};
 use crate::stuck;
 use crate::{Database, DatabaseStatus, children, credentials};
 
@@ -42,7 +42,7 @@ pub async fn reconcile(database: Arc<Database>, ctx: Context<Database>) -> Resul
 }
 
 /// Says what of the spec could not be carried out, and when to look again.
-async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Refused>, Outcome)> {
+async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Refusal>, Outcome)> {
     let selector = labels::to_selector(&children::selector(database));
     let mut claims = ctx.list_labelled::<PersistentVolumeClaim>(&selector).await?;
     claims.retain(|claim| claim.metadata.deletion_timestamp.is_none());
@@ -62,22 +62,36 @@ async fn keep(database: &Database, ctx: &Context<Database>) -> Result<(Option<Re
     let administrator = credentials::administrator(&database.spec, &host, &password);
     let secret = ctx.apply(children::secret(&database, &administrator)).await.map_err(invalid)?;
     let wish = children::stateful_set(&database, &password);
+    let has_other_password = present.is_some_and(|set| children::password_differs(&set, &wish));
     let stateful_set = ctx.apply(wish).await.map_err(invalid)?;
     ctx.announce(&service);
     ctx.announce(&secret);
     ctx.announce(&stateful_set);
+    if has_other_password {
+        let name = children::secret_name(&database);
+        let note =
+            format!("the password in Secret {name} is another one: the servers restart with it");
+        ctx.event(EventType::Normal, "PasswordChanged", note);
+    }
     for pod in stuck::on_an_older_wish(&stateful_set.object, &pods) {
         let note = format!("Pod {} does not start and is no longer as declared", pod.name_any());
         ctx.event(EventType::Normal, "Replaced", note);
         ctx.delete(pod).await?;
     }
     let (stuck, patience) = pod::trouble_among(pods.iter().map(AsRef::as_ref), ctx.now());
-    let status = status(&database, &stateful_set.object, stuck);
+    let mut status = status(&database, &stateful_set.object, stuck);
+    status.endpoint = Some(administrator.endpoint());
     let before = database.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    if let Some(news) = condition::turned_true(before, &status.conditions, condition::DEGRADED) {
+    if let Some(refused) = &refused {
+        // The runtime has an event for that.
+        status.conditions.retain(|condition| condition.type_ != condition::DEGRADED);
+        status.conditions.push(condition::degraded(refused.reason(), refused.to_string()));
+    } else if let Some(news) =
+        condition::turned_true(before, &status.conditions, condition::DEGRADED)
+    {
         ctx.event(EventType::Warning, &news.reason, &news.message);
     }
-    ctx.status(DatabaseStatus { endpoint: Some(administrator.endpoint()), ..status }).await?;
+    ctx.status(status).await?;
     Ok((refused, patience.map_or(Outcome::Done, Outcome::RequeueAfter)))
 }
 

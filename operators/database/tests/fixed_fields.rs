@@ -38,6 +38,7 @@ fn a_name_that_its_children_cannot_have_is_refused() {
             let wish = object(json!({ "metadata": { "name": name }, "spec": {} }));
             let made = cluster.api::<Database>().create(&PostParams::default(), &wish).await;
             let error = made.unwrap_err().to_string();
+            assert!(error.contains("metadata.name: Invalid value: "), "{error}");
             assert!(error.contains("at most 52 characters and no dots"), "{error}");
         }
         let longest = "x".repeat(52);

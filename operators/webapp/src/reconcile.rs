@@ -55,16 +55,23 @@ fn status(app: &WebApp, deployment: &Deployment, stuck: Option<Trouble>) -> WebA
     let current = seen.observed_generation >= deployment.metadata.generation;
     let available = seen.available_replicas.unwrap_or(0);
     let updated = seen.updated_replicas.unwrap_or(0);
-    let wanted = app.spec.replicas;
-    let ready =
-        current && available == wanted && updated == wanted && seen.replicas.unwrap_or(0) == wanted;
+    let (wanted, there) = (app.spec.replicas, seen.replicas.unwrap_or(0));
+    let ready = current && available == wanted && updated == wanted && there == wanted;
+    let counted = format!("{available} of {wanted} replicas are available");
+    // Those of the version before may all be available: that is not what is asked for.
+    let older = there - updated;
     let mut conditions = vec![if ready {
-        condition::ready("AllAvailable", format!("{available} of {wanted} replicas are available"))
+        condition::ready("AllAvailable", counted)
+    } else if !current {
+        let message = format!("the Deployment has yet to take the change up; {counted}");
+        condition::not_ready("RollingOut", message)
+    } else if older > 0 {
+        let message = format!(
+            "{older} of the version before have yet to be replaced, {updated} of {wanted} replicas are as declared now"
+        );
+        condition::not_ready("RollingOut", message)
     } else {
-        condition::not_ready(
-            "Progressing",
-            format!("{available} of {wanted} replicas are available"),
-        )
+        condition::not_ready("Starting", counted)
     }];
     if let Some(trouble) = stuck {
         conditions.push(condition::degraded(trouble.reason, trouble.message));
@@ -81,4 +88,41 @@ fn trouble(status: &DeploymentStatus) -> Option<String> {
         let failing = condition.type_ == "ReplicaFailure" && condition.status == "True";
         (stuck || failing).then(|| condition.message.clone().unwrap_or_default())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::WebAppSpec;
+
+    fn told(generation: i64, seen: &Value) -> (String, String) {
+        let spec = WebAppSpec { image: "hello:2".to_owned(), replicas: 2, port: 8080 };
+        let deployment = json!({ "metadata": { "generation": generation }, "status": seen });
+        let deployment = serde_json::from_value(deployment).unwrap();
+        let condition = status(&WebApp::new("site", spec), &deployment, None).conditions.remove(0);
+        (condition.reason, condition.message)
+    }
+
+    #[test]
+    fn a_version_that_does_not_come_up_is_not_hidden_by_the_one_before() {
+        let seen = json!({ "observedGeneration": 2, "replicas": 3, "updatedReplicas": 1,
+            "availableReplicas": 2 });
+        let (reason, message) = told(2, &seen);
+        assert_eq!(reason, "RollingOut");
+        assert!(message.starts_with("2 of the version before"), "{message}");
+        assert!(message.contains("1 of 2 replicas are as declared now"), "{message}");
+        let (reason, message) = told(3, &seen);
+        assert_eq!(reason, "RollingOut");
+        assert!(message.contains("has yet to take the change up"), "{message}");
+    }
+
+    #[test]
+    fn one_that_begins_is_told_from_one_that_changes() {
+        let seen = json!({ "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2,
+            "availableReplicas": 1 });
+        let said = ("Starting".to_owned(), "1 of 2 replicas are available".to_owned());
+        assert_eq!(told(1, &seen), said);
+    }
 }

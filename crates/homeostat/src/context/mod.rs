@@ -189,6 +189,8 @@ struct Run<K> {
     followed: Mutex<BTreeSet<follow::Place>>,
     /// Whether this reconcile itself said how ready the primary is.
     said_ready: AtomicBool,
+    /// The reason for which this reconcile itself called the primary degraded.
+    said_degraded: Mutex<Option<String>>,
     /// Whether something outside the cluster, which tells nobody when it goes, was in the way.
     waits_outside: AtomicBool,
 }
@@ -197,7 +199,7 @@ impl<K: AnyObject> Context<K> {
     pub(crate) fn new(shared: Arc<Shared>, key: Key, triggers: Triggers, primary: Arc<K>) -> Self {
         let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
         let (is_sound, said_ready) = (AtomicBool::new(false), AtomicBool::new(false));
-        let waits_outside = AtomicBool::new(false);
+        let (said_degraded, waits_outside) = (Mutex::default(), AtomicBool::new(false));
         let run = Run {
             shared,
             key,
@@ -207,6 +209,7 @@ impl<K: AnyObject> Context<K> {
             notes,
             followed,
             said_ready,
+            said_degraded,
             waits_outside,
         };
         Self { run: Arc::new(run) }

@@ -3,6 +3,7 @@
 //! `compose` is pure: the object, the wish and the time give a merge patch or nothing. The patch
 //! carries the resourceVersion it was computed from, so a status never overwrites a newer one.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
@@ -13,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 use super::{Change, Context};
 use crate::condition::{DEGRADED, READY};
-use crate::error::{Error, REASONS, Result};
+use crate::error::{Error, GIVEN_UP, REASONS, Result};
 use crate::kind::{AnyObject, Kind};
 
 /// What the runtime itself says about the primary after a reconcile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mark<'a> {
-    /// A terminal error: `Degraded` is `True`, and `Ready` is `False` unless the reconcile itself
-    /// said how ready the primary is.
+    /// A terminal error: `Degraded` is `True` and `Ready` is `False`, unless the reconcile itself
+    /// said so of either.
     Degraded { reason: &'a str, message: &'a str },
     /// It went well: what the runtime said after a terminal error goes away.
     Well,
@@ -49,9 +50,13 @@ impl<K: AnyObject> Context<K> {
             return Err(Error::terminal("a status must be an object"));
         };
         let conditions = wish.get("conditions").and_then(Value::as_array);
-        if conditions.into_iter().flatten().any(|condition| is_of(condition, READY)) {
+        let said = |type_| conditions.and_then(|all| all.iter().find(|one| is_of(one, type_)));
+        if said(READY).is_some() {
             self.run.said_ready.store(true, Ordering::Relaxed);
         }
+        let degraded = said(DEGRADED).filter(|one| says(one, "status", "True"));
+        let reason = degraded.and_then(|one| one.get("reason")?.as_str()).map(str::to_owned);
+        *self.run.said_degraded.lock().unwrap_or_else(PoisonError::into_inner) = reason;
         let primary = self.primary();
         let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
@@ -92,8 +97,22 @@ impl<K: AnyObject> Context<K> {
     }
 
     fn marked(&self, mark: Mark<'_>) -> Result<Option<Value>> {
-        let said_ready = self.run.said_ready.load(Ordering::Relaxed);
-        marked((self.kind(), &*self.primary()), mark, said_ready, self.now())
+        let ready = self.run.said_ready.load(Ordering::Relaxed);
+        // That a key is given up is for the runtime alone to say.
+        let overrules = matches!(mark, Mark::Degraded { reason: GIVEN_UP, .. });
+        let degraded = !overrules && self.said_degraded().is_some();
+        let ours: &'static [&'static str] = match (ready, degraded) {
+            (false, false) => &[READY, DEGRADED],
+            (true, false) => &[DEGRADED],
+            (false, true) => &[READY],
+            (true, true) => return Ok(None),
+        };
+        marked((self.kind(), &*self.primary()), mark, ours, self.now())
+    }
+
+    /// The reason for which this reconcile itself called the primary degraded.
+    pub(crate) fn said_degraded(&self) -> Option<String> {
+        self.run.said_degraded.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -174,11 +193,11 @@ fn compose<K: AnyObject>(
     }))
 }
 
-/// The merge patch for a mark; `None` when it says nothing new or the kind has no conditions.
+/// The merge patch for a mark in the conditions that are ours to write; `None` when it says nothing new or the kind has no conditions.
 fn marked<K: AnyObject>(
     (kind, primary): (&Kind, &K),
     mark: Mark<'_>,
-    said_ready: bool,
+    ours: &'static [&'static str],
     now: Timestamp,
 ) -> Result<Option<Value>> {
     let object = serde_json::to_value(primary).map_err(Error::terminal)?;
@@ -190,7 +209,6 @@ fn marked<K: AnyObject>(
         return Ok(None); // No type says whether the kind has conditions.
     }
     let mut list = conditions(&Value::Object(status.clone()));
-    let ours: &'static [&'static str] = if said_ready { &[DEGRADED] } else { &[READY, DEGRADED] };
     match mark {
         Mark::Well => {
             let before = list.len();
@@ -223,15 +241,18 @@ fn conditions(status: &Value) -> Vec<Value> {
 }
 
 fn is_of(condition: &Value, type_: &str) -> bool {
-    condition.get("type").is_some_and(|said| said == type_)
+    says(condition, "type", type_)
+}
+
+fn says(condition: &Value, field: &str, what: &str) -> bool {
+    condition.get(field).is_some_and(|said| said == what)
 }
 
 /// Whether the runtime said so after a terminal error.
 fn is_runtimes(condition: &Value) -> bool {
-    let says = |field: &str, what: &str| condition.get(field).is_some_and(|said| said == what);
-    let bad = (says("type", DEGRADED) && says("status", "True"))
-        || (says("type", READY) && says("status", "False"));
-    bad && REASONS.iter().any(|reason| says("reason", reason))
+    let is = |type_: &str, so: &str| is_of(condition, type_) && says(condition, "status", so);
+    let bad = is(DEGRADED, "True") || is(READY, "False");
+    bad && REASONS.iter().any(|reason| says(condition, "reason", reason))
 }
 
 /// The API keeps no fractions of a second.

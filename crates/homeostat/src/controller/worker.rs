@@ -231,8 +231,10 @@ impl<K: AnyObject> Worker<K> {
             self.queue.forget(key);
             self.shared.memories.with(key, |memory| memory.failures = 0);
             if let Some(context) = context {
-                self.report_terminal(key, context, error.reason(), &text);
-                let mark = Mark::Degraded { reason: error.reason(), message: &text };
+                let said = context.said_degraded();
+                let reason = said.as_deref().unwrap_or_else(|| error.reason());
+                self.report_terminal(key, context, reason, &text);
+                let mark = Mark::Degraded { reason, message: &text };
                 self.mark(key, context, mark).await;
             } else {
                 self.report_undecodable(key, error.reason(), &text);

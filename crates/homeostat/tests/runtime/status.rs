@@ -107,7 +107,7 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
         let status = api.get("a").await.unwrap().status.unwrap();
         let degraded = condition::get(&status.conditions, "Degraded").unwrap();
         assert_eq!((&*degraded.status, &*degraded.message), ("True", "zero makes no sense"));
-        assert_eq!((&*degraded.reason, degraded.observed_generation), ("TerminalError", Some(1)));
+        assert_eq!((&*degraded.reason, degraded.observed_generation), ("CannotBeDone", Some(1)));
         let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].type_.as_deref(), Some("Warning"));
@@ -119,6 +119,44 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
         let status = api.get("a").await.unwrap().status.unwrap();
         assert!(condition::get(&status.conditions, "Degraded").is_none());
         assert_eq!(journal.total(), 2, "{journal}");
+    });
+}
+
+#[test]
+fn a_reconcile_that_names_the_cause_of_its_terminal_error_is_not_overruled() {
+    on_cluster(async |cluster| {
+        async fn judge(
+            budget: Arc<PodDisruptionBudget>,
+            context: Context<PodDisruptionBudget>,
+        ) -> Result<Outcome> {
+            let fine = budget.spec.min_available != Some(0);
+            let because = |ready: bool| {
+                let ready = condition::new("Ready", ready, "TooFew", "zero makes no sense");
+                [ready, condition::degraded("TooFew", "zero makes no sense")]
+            };
+            let conditions = because(fine).into_iter().take(if fine { 1 } else { 2 }).collect();
+            context.status(BudgetStatus { conditions, ..Default::default() }).await?;
+            if fine { Ok(Outcome::Done) } else { Err(Error::terminal("zero makes no sense")) }
+        }
+        cluster.create(&budget("a", 0)).await;
+        let running = cluster.start(Controller::new(judge)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.nothing_more().await;
+        let conditions = async || {
+            let object = cluster.api::<PodDisruptionBudget>().get("a").await.unwrap();
+            object.status.unwrap().conditions
+        };
+        let said = conditions().await;
+        assert_eq!(condition::get(&said, "Degraded").unwrap().reason, "TooFew");
+        let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        let reasons: Vec<_> = events.iter().filter_map(|event| event.reason.as_deref()).collect();
+        assert_eq!(reasons, ["TooFew"], "the event names it, too");
+
+        cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 1 } })).await;
+        cluster.runs(&journal, 2).await;
+        cluster.nothing_more().await;
+        assert!(condition::get(&conditions().await, "Degraded").is_none());
     });
 }
 
