@@ -303,6 +303,32 @@ impl Cluster {
         seen
     }
 
+    /// Runs a command and types without a pause until it has ended; what came on the channel of errors.
+    pub(crate) async fn exec_typing(&self, path: &str) -> String {
+        let (mut typed, mut screen) = self.socket(path).await.unwrap().split();
+        let mut end = String::new();
+        let read = async {
+            while let Some(Ok(Message::Binary(data))) = screen.next().await {
+                if data[0] == 3 {
+                    end.push_str(&String::from_utf8_lossy(&data[1..]));
+                }
+            }
+        };
+        let write = async {
+            // The node may hang up first.
+            while typed.send(Message::Binary(b"\0x\n".to_vec().into())).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = read => {}
+            () = write => {}
+        }
+        end
+    }
+
     /// Attaches, types, and hangs up when the container has written `wanted`; what it has written.
     pub(crate) async fn attach_until(&self, path: &str, input: &[u8], wanted: &str) -> String {
         let mut socket = self.socket(path).await.unwrap();

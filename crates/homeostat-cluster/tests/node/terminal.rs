@@ -67,3 +67,17 @@ async fn a_container_without_input_is_at_its_end_and_cannot_be_typed_to() {
     assert!(refused.contains("does not have stdin enabled"), "{refused}");
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_typed_to_a_command_that_has_ended_does_not_hide_how_it_ended() {
+    let cluster = Cluster::start().await;
+    cluster.run("box", json!({ "containers": [shell("echo up; sleep 1000")] })).await;
+    cluster.until_log("box", "up").await;
+    let path = "/exec/default/box/main?command=sh&command=-c&command=exit+5\
+                &stdin=true&stdout=true&tty=true";
+    for _ in 0..20 {
+        let end = cluster.exec_typing(path).await;
+        assert!(end.contains(r#""message":"5""#), "{end}");
+    }
+    cluster.stop().await;
+}
