@@ -5,7 +5,7 @@ use std::future::Future;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::BoxStream;
-use futures::{Sink, SinkExt, StreamExt, future};
+use futures::{Sink, SinkExt, StreamExt, stream};
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
@@ -50,15 +50,32 @@ where
     F: FnOnce(Sender, Receiver) -> Fut,
     Fut: Future<Output = ()>,
 {
-    let (mut sink, stream) = socket.split();
-    let received = stream
-        .take_while(|message| future::ready(!matches!(message, Ok(Message::Close(_)) | Err(_))))
-        .filter_map(|message| future::ready(message.ok().and_then(read)));
-    let (sender, messages) = pair();
-    tokio::join!(serve(sender, Receiver::new(received.boxed())), write(&mut sink, messages));
-    // The client may have hung up first.
-    let _ = sink.send(goodbye()).await;
-    let _ = sink.flush().await;
+    let (mut sink, mut stream) = socket.split();
+    let (arrived, arriving) = mpsc::channel(16);
+    let answer = async {
+        let (sender, messages) = pair();
+        let received = stream::unfold(arriving, |mut arriving| async move {
+            arriving.recv().await.map(|incoming| (incoming, arriving))
+        });
+        tokio::join!(serve(sender, Receiver::new(received.boxed())), write(&mut sink, messages));
+        // The client may have hung up first.
+        let _ = sink.send(goodbye()).await;
+        let _ = sink.flush().await;
+    };
+    // To the client's own end, whether or not anybody wants what it sends: a connection that is closed
+    // with something unread in it is reset, and takes from the client what it has yet to read.
+    let receive = async {
+        while let Some(Ok(message)) = stream.next().await {
+            if matches!(message, Message::Close(_)) {
+                break;
+            }
+            if let Some(incoming) = read(message) {
+                let _ = arrived.send(incoming).await;
+            }
+        }
+        drop(arrived);
+    };
+    tokio::join!(answer, receive);
 }
 
 fn read(message: Message) -> Option<Incoming> {
