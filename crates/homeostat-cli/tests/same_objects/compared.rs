@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::kinds::{KindOf, REVISION};
+use crate::kinds::{ENDPOINT_SLICE, KindOf, REVISION};
 use crate::pretended;
 
 /// Objects by kind and name.
@@ -66,6 +66,11 @@ pub(crate) fn comparable(lists: BTreeMap<KindOf, Vec<DynamicObject>>, namespace:
             let mut value = serde_json::to_value(&item).unwrap();
             if kind == REVISION {
                 value["metadata"]["name"] = json!("derived");
+            }
+            if kind == ENDPOINT_SLICE {
+                // It counts how often it was written: once for each Pod, or once for several that get
+                // ready together.
+                value["metadata"]["generation"] = json!("varies");
             }
             plain(&mut value, namespace, &generated, None);
             // Whether items of a list repeat their type is a matter of representation.
