@@ -38,7 +38,8 @@ fn a_server_that_begins_to_listen_is_asked_within_a_part_of_the_time_it_took() {
         let before = cluster.env.now();
         listener.accept().await.unwrap();
         let took = cluster.env.now().duration_since(before);
-        assert!(took.as_millis() < 1000, "it was asked after {took}");
+        // A backoff that doubles would have come two seconds later.
+        assert!(took.as_millis() < 1900, "it was asked after {took}");
         running.stop().await.unwrap();
     });
 }
