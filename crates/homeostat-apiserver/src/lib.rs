@@ -9,6 +9,7 @@ mod advertise;
 pub mod apply;
 mod aside;
 pub mod auth;
+mod autoscaling;
 mod bootstrap;
 pub mod custom;
 pub mod decode;

@@ -67,9 +67,20 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// The addresses that can be given out, lowest first.
-    pub fn addresses(self) -> impl Iterator<Item = Ipv4Addr> {
-        self.numbers().map(Ipv4Addr::from)
+    /// The addresses that can be given out, beginning at a place that follows from `start`. The
+    /// lowest ones come last: they are left to those who ask for an address of their choice.
+    pub(crate) fn addresses_from(self, start: u32) -> impl Iterator<Item = Ipv4Addr> {
+        let std::ops::Range { start: first, end } = self.numbers();
+        let size = end - first;
+        let middle = first + (size / 16).clamp(16, 256).min(size - 1);
+        let start = middle + start % (end - middle);
+        (start..end).chain(middle..start).chain(first..middle).map(Ipv4Addr::from)
+    }
+
+    /// The first address that can be given out.
+    #[must_use]
+    pub fn first(self) -> Ipv4Addr {
+        self.numbers().start.into()
     }
 
     /// Whether the address is one that can be given out.

@@ -73,6 +73,7 @@ pub(super) struct Seen<'a> {
     own: &'a str,
     old: &'a Value,
     new: &'a Value,
+    reset: &'a FieldSet,
     by_version: BTreeMap<String, Option<Changes>>,
 }
 
@@ -81,11 +82,11 @@ impl<'a> Seen<'a> {
         forms: Forms<'a>,
         own: &'a str,
         (old, new): (&'a Value, &'a Value),
-        reset: &FieldSet,
+        reset: &'a FieldSet,
     ) -> Self {
         let changes = Changes::between(forms.place(), old, new).without(reset);
         let by_version = BTreeMap::from([(own.to_owned(), Some(changes))]);
-        Self { forms, own, old, new, by_version }
+        Self { forms, own, old, new, reset, by_version }
     }
 
     /// The change in a version; `None` when there is no such version any more.
@@ -97,7 +98,7 @@ impl<'a> Seen<'a> {
                 Some(place) => {
                     let old = self.forms.object(self.old, version)?;
                     let new = self.forms.object(self.new, version)?;
-                    Some(Changes::between(place, &old, &new))
+                    Some(Changes::between(place, &old, &new).without(self.reset))
                 }
             };
             self.by_version.insert(version.to_owned(), changes);

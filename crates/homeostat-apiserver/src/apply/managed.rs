@@ -140,20 +140,6 @@ pub(super) fn encode(object: &mut Value, managed: Managed) {
     }
 }
 
-/// Takes the times off the entries of a subresource, which puts them before those that have one.
-pub(crate) fn forget_times(object: &mut Value, subresource: &str) {
-    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-    let Some(entries) = entries else { return };
-    for entry in entries.iter_mut().filter(|entry| entry["subresource"] == subresource) {
-        entry.as_object_mut().map(|entry| entry.shift_remove("time"));
-    }
-    let text = |entry: &Value, field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-    entries.sort_by_cached_key(|entry| {
-        let seconds = entry["time"].as_str().map_or(0, seconds_of);
-        (text(entry, "operation"), seconds, text(entry, "manager"))
-    });
-}
-
 fn encode_entry(owner: Owner, owned: Owned) -> Value {
     let mut entry = Map::new();
     if !owner.name.is_empty() {

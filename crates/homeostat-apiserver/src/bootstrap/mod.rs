@@ -107,10 +107,16 @@ pub(crate) fn run(registry: &Registry) {
     service_range(registry);
     api_service(registry);
     registry.writer().restore_addresses();
+    registry.writer().restore_node_ports();
 }
 
 /// The Service that programs in Pods reach the API by.
 fn api_service(registry: &Registry) {
+    let address = registry.config.service_range.first();
+    let writer = registry.writer();
+    // It has the first address of the range, unless the data are of a server with another one.
+    let address = (writer.is_offered(address) && !writer.is_taken(address)).then_some(address);
+    drop(writer);
     create(
         registry,
         "services",
@@ -124,6 +130,7 @@ fn api_service(registry: &Registry) {
             },
             "spec": {
                 "type": "ClusterIP",
+                "clusterIP": address.map(|address| address.to_string()),
                 "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
             },
         }),

@@ -3,6 +3,7 @@
 //! It never stores or serves anything: the engine keeps the rows and asks again when the
 //! definition changes.
 
+mod accepted;
 mod arena;
 pub(crate) mod conversion;
 mod naming;
@@ -23,10 +24,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
-use crate::kinds::{Column, Custom, Generation, Kind, ScalePaths, Strategy, Subresource};
+use crate::kinds::{
+    Column, Custom, Generation, Kind, ScalePaths, Strategy, Subresource, WHOLE_METADATA,
+};
 use crate::schema::KindSchema;
 use crate::validate::Rules;
 
+pub use accepted::NamesInUse;
 pub use conversion::Conversion;
 pub use prune::prune;
 pub use status::conditions;
@@ -181,7 +185,11 @@ fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
     let rules = Arc::new(Rules::compile(schema.root()));
     let name = text(version, "/name").to_owned();
     let group = text(definition, "/spec/group").to_owned();
-    let kind = text(definition, "/spec/names/kind").to_owned();
+    // Served are the names it was given, which need not be those it asks for.
+    let given = text(definition, "/status/acceptedNames/plural");
+    let names = if given.is_empty() { "/spec/names" } else { "/status/acceptedNames" };
+    let named = |field: &str| text(definition, &format!("{names}/{field}")).to_owned();
+    let kind = named("kind");
     let scale = version.pointer("/subresources/scale").map(|scale| ScalePaths {
         spec: text(scale, "/specReplicasPath").to_owned(),
         status: text(scale, "/statusReplicasPath").to_owned(),
@@ -203,11 +211,11 @@ fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
         subresources.push(part("scale", "Scale", "autoscaling", "v1"));
     }
     Kind {
-        list_kind: text(definition, "/spec/names/listKind").to_owned(),
-        plural: text(definition, "/spec/names/plural").to_owned(),
-        singular: text(definition, "/spec/names/singular").to_owned(),
-        short_names: words(definition, "/spec/names/shortNames"),
-        categories: words(definition, "/spec/names/categories"),
+        list_kind: named("listKind"),
+        plural: named("plural"),
+        singular: named("singular"),
+        short_names: words(definition, &format!("{names}/shortNames")),
+        categories: words(definition, &format!("{names}/categories")),
         namespaced: text(definition, "/spec/scope") == "Namespaced",
         verbs: VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
         subresources,
@@ -216,6 +224,7 @@ fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
             generation: Generation::AllButMetadataAndStatus,
             status,
             unconditional_update: false,
+            status_leaves: WHOLE_METADATA,
             ..Strategy::default()
         },
         custom: Some(Arc::new(Custom {

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::accepted::{NamesInUse, Outcome, examine};
+
 /// Whether the definition is served.
 pub(crate) fn is_established(definition: &Value) -> bool {
     super::list(definition, "/status/conditions")
@@ -41,53 +43,67 @@ fn storage(definition: &Value) -> Option<&str> {
         .map(|found| super::text(found, "/name"))
 }
 
-/// The status a definition has once its names were looked at. `conflict` says which name is taken
-/// and by whom; without one the definition is established at once. Times move only when a
-/// condition does.
+/// The status a definition has once its names were looked at, given those that others of its group
+/// have. A definition that gets all of its names is established at once; one that served before goes
+/// on serving under the names it has. Times move only when a condition does.
 #[must_use]
-pub fn conditions(definition: &Value, conflict: Option<&str>, now: Timestamp) -> Value {
-    let mut status = definition.get("status").cloned().unwrap_or_else(|| json!({}));
-    let before = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let was_established = is_established(definition);
-    let (names, established) = match conflict {
-        None => (
-            ("True", "NoConflicts", "no conflicts found"),
-            ("True", "InitialNamesAccepted", "the initial names have been accepted"),
-        ),
-        // a definition that served once goes on serving under its accepted names
-        Some(message) if was_established => (
-            ("False", "NamesConflict", message),
-            ("True", "InitialNamesAccepted", "the initial names have been accepted"),
-        ),
-        Some(message) => (
-            ("False", "NamesConflict", message),
-            ("False", "NotAccepted", "not all names are accepted"),
-        ),
-    };
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let mut conditions = before;
-    for (ty, (state, reason, message)) in [("NamesAccepted", names), ("Established", established)] {
-        let found = conditions.iter().position(|condition| condition["type"] == ty);
-        let since = found
-            .filter(|at| conditions[*at]["status"] == state)
-            .map_or_else(|| json!(now), |at| conditions[at]["lastTransitionTime"].clone());
-        let condition = json!({
-            "lastTransitionTime": since,
-            "message": message,
-            "reason": reason,
-            "status": state,
-            "type": ty,
-        });
-        match found {
-            Some(at) => conditions[at] = condition,
-            None => conditions.push(condition),
+pub fn conditions(definition: &Value, others: &NamesInUse, now: Timestamp) -> Value {
+    let mut definition = definition.clone();
+    loop {
+        // What it has already is in use, too: it is looked at until nothing changes any more.
+        let mut used = others.clone();
+        used.add(&NamesInUse::of(&definition));
+        let status = looked_at(&definition, &used, now);
+        if definition.get("status") == Some(&status) {
+            return status;
         }
+        definition["status"] = status;
     }
-    status["conditions"] = Value::Array(conditions);
-    if conflict.is_none() {
-        status["acceptedNames"] = definition.pointer("/spec/names").cloned().unwrap_or(Value::Null);
-    } else if status.get("acceptedNames").is_none() {
-        status["acceptedNames"] = json!({"plural": "", "kind": ""});
+}
+
+fn looked_at(definition: &Value, used: &NamesInUse, now: Timestamp) -> Value {
+    let mut status = definition.get("status").cloned().unwrap_or_else(|| json!({}));
+    let spec = definition.pointer("/spec/names");
+    if spec.is_some() && status.get("acceptedNames") == spec && was_looked_at(definition) {
+        return status;
     }
+    let Outcome { accepted, refusal } = examine(definition, used);
+    let accepts = refusal.is_none();
+    let names = match &refusal {
+        None => ("True", "NoConflicts", "no conflicts found"),
+        Some((reason, message)) => ("False", *reason, message.as_str()),
+    };
+    let mut all = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    set(&mut all, "NamesAccepted", names, &now);
+    if accepts && !is_established(definition) {
+        let words = "the initial names have been accepted";
+        set(&mut all, "Established", ("True", "InitialNamesAccepted", words), &now);
+    } else if !all.iter().any(|condition| condition["type"] == "Established") {
+        let words = "not all names are accepted";
+        set(&mut all, "Established", ("False", "NotAccepted", words), &now);
+    }
+    status["conditions"] = Value::Array(all);
+    status["acceptedNames"] = accepted;
     status
+}
+
+/// Sets a condition; it is as old as its state.
+fn set(conditions: &mut Vec<Value>, ty: &str, said: (&str, &str, &str), now: &str) {
+    let (state, reason, message) = said;
+    let found = conditions.iter().position(|condition| condition["type"] == ty);
+    let since = found
+        .filter(|at| conditions[*at]["status"] == state)
+        .map_or_else(|| json!(now), |at| conditions[at]["lastTransitionTime"].clone());
+    let condition = json!({
+        "lastTransitionTime": since,
+        "message": message,
+        "reason": reason,
+        "status": state,
+        "type": ty,
+    });
+    match found {
+        Some(at) => conditions[at] = condition,
+        None => conditions.push(condition),
+    }
 }

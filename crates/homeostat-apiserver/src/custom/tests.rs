@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{check, conditions, defaults, prune, rows};
+use super::{NamesInUse, check, conditions, defaults, prune, rows};
 use crate::kinds::Kind;
 use crate::validate;
 
@@ -192,7 +192,8 @@ fn unknown_fields_are_pruned_except_where_they_are_kept() {
 fn a_definition_without_conflicts_is_established_and_keeps_its_times() {
     let mut crd = at(&spec(&json!({"type": "object"})));
     let first = "2026-01-01T00:00:00Z".parse().unwrap();
-    crd["status"] = conditions(&crd, None, first);
+    let nobody = NamesInUse::default();
+    crd["status"] = conditions(&crd, &nobody, first);
     let states: Vec<&str> = crd["status"]["conditions"]
         .as_array()
         .unwrap()
@@ -203,13 +204,25 @@ fn a_definition_without_conflicts_is_established_and_keeps_its_times() {
     assert_eq!(crd["status"]["acceptedNames"]["plural"], "ats");
     assert_eq!(crd["status"]["storedVersions"], json!(["v1alpha1"]));
     let later = "2026-01-02T00:00:00Z".parse().unwrap();
-    assert_eq!(conditions(&crd, None, later), crd["status"]);
-    let taken = conditions(
-        &at(&spec(&json!({"type": "object"}))),
-        Some("\"ats\" is already in use"),
-        later,
-    );
-    assert_eq!(taken["conditions"][1]["status"], "False");
+    assert_eq!(conditions(&crd, &nobody, later), crd["status"]);
+}
+
+#[test]
+fn a_name_that_another_definition_has_is_refused_and_the_others_are_accepted() {
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let definition = at(&spec(&json!({"type": "object"})));
+    let kind = definition["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+    let used = NamesInUse { kinds: [kind.clone()].into(), ..NamesInUse::default() };
+    let status = conditions(&definition, &used, now);
+    let said = |at: usize| {
+        let condition = &status["conditions"][at];
+        ["type", "status", "reason", "message"].map(|field| condition[field].as_str().unwrap())
+    };
+    let words = format!("{kind:?} is already in use");
+    assert_eq!(said(0), ["NamesAccepted", "False", "KindConflict", words.as_str()]);
+    assert_eq!(said(1), ["Established", "False", "NotAccepted", "not all names are accepted"]);
+    assert_eq!(status["acceptedNames"]["plural"], "ats");
+    assert_eq!(status["acceptedNames"]["kind"], "");
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub struct Versions {
     /// The webhook that converts between them, if there is one.
     pub conversion: Option<Conversion>,
     schemas: BTreeMap<String, KindSchema>,
+    /// Where those versions that have a scale keep their number of replicas.
+    replicas: BTreeMap<String, String>,
 }
 
 impl Versions {
@@ -34,6 +36,10 @@ impl Versions {
             let name = text(version, "/name").to_owned();
             if flag(version, "storage") {
                 versions.storage.clone_from(&name);
+            }
+            let replicas = text(version, "/subresources/scale/specReplicasPath");
+            if !replicas.is_empty() {
+                versions.replicas.insert(name.clone(), replicas.to_owned());
             }
             versions.schemas.insert(name, super::schema_of(version));
         }
@@ -63,6 +69,12 @@ impl Versions {
     pub(crate) fn schema(&self, api_version: &str) -> Option<&KindSchema> {
         let (group, version) = api_version.split_once('/')?;
         if group == self.group { self.schemas.get(version) } else { None }
+    }
+
+    /// Where the version keeps its number of replicas, as `.spec.replicas`, if it has a scale.
+    pub(crate) fn replicas(&self, api_version: &str) -> Option<&str> {
+        let (_, version) = api_version.split_once('/')?;
+        self.replicas.get(version).map(String::as_str)
     }
 
     /// Turns an object into another version of itself, by name only.

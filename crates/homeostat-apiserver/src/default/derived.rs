@@ -51,9 +51,6 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             object.insert("metrics".to_owned(), json!([metric]));
         }
         "autoscaling.v2.HorizontalPodAutoscalerBehavior" => scaling(object),
-        "autoscaling.v1.HorizontalPodAutoscalerSpec" => {
-            set(object, "targetCPUUtilizationPercentage", json!(80));
-        }
         "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest"
             if text(object, "allocationMode") == "ExactCount"
                 && object.get("count").and_then(Value::as_i64).unwrap_or(0) == 0 =>

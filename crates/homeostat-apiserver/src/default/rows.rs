@@ -183,6 +183,7 @@ pub(super) const ROWS: &[TypeRow] = &[
     ("autoscaling.v1.HorizontalPodAutoscalerSpec", &[("minReplicas", "1")]),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", &[("minReplicas", "1")]),
     ("autoscaling.v2.HorizontalPodAutoscalerStatus", &[("currentMetrics", "null")]),
+    ("autoscaling.v2.HorizontalPodAutoscalerCondition", &[("lastTransitionTime", "null")]),
     (
         "policy.v1.PodDisruptionBudgetStatus",
         &[

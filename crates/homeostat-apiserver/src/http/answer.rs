@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::body::{Body, full};
 use super::negotiate::Encoding;
+use crate::kinds::builtin;
 use crate::status::Status;
 
 /// Warnings are cut to this many characters once they would fill too much of the header.
@@ -65,6 +66,14 @@ pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
+}
+
+/// Where nothing is served: a refusal in the groups of the server itself, a page everywhere else.
+pub(crate) fn nothing_here(group: &str) -> Result<Response<Body>, Status> {
+    if builtin().iter().any(|kind| kind.group == group) {
+        return Err(Status::no_such_resource());
+    }
+    Ok(text(404, "404 page not found\n"))
 }
 
 /// Adds a `Warning` header before those that are there.

@@ -70,12 +70,10 @@ pub(crate) fn respond(
         _ => None,
     };
     let Some(document) = document else {
-        if let Route::Resources { group, .. } = route
-            && kinds.iter().any(|kind| kind.group == *group)
-        {
-            return Err(Status::no_such_resource());
-        }
-        return Ok(answer::text(404, "404 page not found\n"));
+        return match route {
+            Route::Resources { group, .. } => answer::nothing_here(group),
+            _ => answer::nothing_here("none"),
+        };
     };
     let mut response = tagged(request.headers(), &document, accepted.encoding);
     let one_document = matches!(route, Route::CoreVersions | Route::Groups);

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::negotiate::Form;
+use crate::autoscaling;
 use crate::kinds::Kind;
 use crate::print::{self, IncludeObject};
 use crate::registry::options::Query;
@@ -153,7 +154,7 @@ fn metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": object.get("metadata"),
+        "metadata": autoscaling::own_metadata(object),
     })
 }
 

@@ -127,16 +127,11 @@ async fn resource(
 ) -> Result<Response<Body>, Status> {
     let catalogue = shared.registry.catalogue();
     let Some(kind) = catalogue.find(&path.group, &path.version, &path.plural) else {
-        if catalogue.all().iter().any(|kind| kind.group == path.group) {
-            return Err(Status::no_such_resource());
-        }
-        return Ok(answer::text(404, "404 page not found\n"));
+        return answer::nothing_here(&path.group);
     };
-    if kind.namespaced && path.namespace.is_empty() && !path.name.is_empty() {
-        return Err(Status::no_such_resource());
-    }
-    if !kind.namespaced && !path.namespace.is_empty() {
-        return Err(Status::no_such_resource());
+    let spaced = !path.namespace.is_empty();
+    if (kind.namespaced && !spaced && !path.name.is_empty()) || (!kind.namespaced && spaced) {
+        return answer::nothing_here(&path.group);
     }
     let target =
         Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub use builtin::builtin;
 pub(crate) use spoken::spoken;
+pub(crate) use strategy::WHOLE_METADATA;
 
 use crate::schema::KindSchema;
 
@@ -113,6 +114,8 @@ pub struct Strategy {
     pub propagation: Propagation,
     /// Top-level fields that only a create may set, and that nobody owns.
     pub create_only: &'static [&'static str],
+    /// Fields of `metadata` that a write of the status leaves alone; it may write the others.
+    pub status_leaves: &'static [&'static str],
 }
 
 impl Default for Strategy {
@@ -127,6 +130,7 @@ impl Default for Strategy {
             graceful: false,
             propagation: Propagation::Background,
             create_only: &[],
+            status_leaves: &[],
         }
     }
 }

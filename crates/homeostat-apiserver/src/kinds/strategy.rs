@@ -105,6 +105,25 @@ const ORPHANS: &[Name] = &[("", "ReplicationController"), ("batch", "Job")];
 /// What these ask for stays as it was at first.
 const SPEC_ON_CREATE: &[Name] = &[("certificates.k8s.io", "CertificateSigningRequest")];
 
+/// All of `metadata` that people write, and all that can be written.
+const WRITTEN_METADATA: &[&str] = &["labels", "annotations", "finalizers", "ownerReferences"];
+pub(crate) const WHOLE_METADATA: &[&str] =
+    &["labels", "annotations", "finalizers", "ownerReferences", "generateName", "uid"];
+
+/// What a write of the status leaves alone in the metadata of these.
+const STATUS_LEAVES: &[(Name, &[&str])] = &[
+    // Agents of old wrote owners that nobody could read.
+    (("", "Pod"), &["ownerReferences", "deletionTimestamp"]),
+    (("apps", "Deployment"), &["labels"]),
+    (("apiregistration.k8s.io", "APIService"), WRITTEN_METADATA),
+    (("networking.k8s.io", "ServiceCIDR"), WRITTEN_METADATA),
+    ((ADMISSION, "ValidatingAdmissionPolicy"), WRITTEN_METADATA),
+    ((RESOURCE, "ResourceClaim"), WRITTEN_METADATA),
+    ((STORAGE, "VolumeAttachment"), WRITTEN_METADATA),
+    ((FLOW, "FlowSchema"), WHOLE_METADATA),
+    ((FLOW, "PriorityLevelConfiguration"), WHOLE_METADATA),
+];
+
 /// The strategy of a built-in kind.
 pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
     let listed = |names: &[Name]| names.contains(&(group, kind));
@@ -131,6 +150,10 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         graceful: (group, kind) == ("", "Pod"),
         propagation: if listed(ORPHANS) { Propagation::Orphan } else { Propagation::Background },
         create_only: if listed(SPEC_ON_CREATE) { &["spec"] } else { &[] },
+        status_leaves: STATUS_LEAVES
+            .iter()
+            .find(|(name, _)| *name == (group, kind))
+            .map_or(&[], |(_, fields)| fields),
     }
 }
 
@@ -149,6 +172,7 @@ mod tests {
             RETURNS_DELETED,
             ORPHANS,
             SPEC_ON_CREATE,
+            &STATUS_LEAVES.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ]
         .concat()
         {

@@ -415,31 +415,6 @@ pub(super) fn kernel(row: &Row<'_>) -> Value {
     }
 }
 
-/// What the autoscaler aims at; what it measures is only known with a metrics server.
-pub(super) fn autoscaler_targets(row: &Row<'_>) -> Value {
-    let metric = |(index, metric): (usize, &Value)| {
-        let target = metric.pointer("/resource/target")?;
-        let current = format!("/status/currentMetrics/{index}/resource/current");
-        let current = row.object.pointer(&current);
-        let of = |value: Option<&Value>, field: &str| value.and_then(|v| v.get(field)).cloned();
-        let (now, wanted) = match of(Some(target), "averageUtilization") {
-            Some(wanted) => (
-                of(current, "averageUtilization").map(|now| format!("{now}%")),
-                format!("{wanted}%"),
-            ),
-            None => (
-                of(current, "averageValue").and_then(|v| v.as_str().map(str::to_owned)),
-                str_at(target, "/averageValue").to_owned(),
-            ),
-        };
-        let now = now.unwrap_or_else(|| "<unknown>".to_owned());
-        Some(format!("{}: {now}/{wanted}", str_at(metric, "/resource/name")))
-    };
-    let metrics = list_at(row.object, "/spec/metrics").iter().enumerate();
-    let all: Vec<String> = metrics.filter_map(metric).collect();
-    json!(join_or_none(&all, ", "))
-}
-
 fn event_times<'a>(row: &Row<'a>) -> (&'a str, &'a str) {
     let at = |pointers: &[&str]| {
         pointers.iter().map(|p| str_at(row.object, p)).find(|t| !t.is_empty()).unwrap_or_default()

@@ -8,7 +8,7 @@ use super::cells::{
     job_duration, joined, labels, name, node_roles, node_status, or, port_list, ratio, selector,
     since_or, slice_addresses, slice_ports, string, subjects,
 };
-use super::{Column, Row, address, cells, pod};
+use super::{Column, Row, address, autoscaler, cells, pod};
 
 pub(super) const fn column(
     name: &'static str,
@@ -300,7 +300,7 @@ const CRON_JOB: &[Column] = &[
 const AUTOSCALER: &[Column] = &[
     NAME,
     text("Reference", |row| joined(row, "/spec/scaleTargetRef/kind", "/spec/scaleTargetRef/name")),
-    text("Targets", cells::autoscaler_targets),
+    text("Targets", autoscaler::targets),
     text("MinPods", |row| or(cells::scalar(row, "/spec/minReplicas"), "<unset>")),
     text("MaxPods", |row| int(row, "/spec/maxReplicas")),
     text("Replicas", |row| int(row, "/status/currentReplicas")),

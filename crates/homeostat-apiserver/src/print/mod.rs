@@ -6,6 +6,7 @@
 mod about;
 mod address;
 mod age;
+mod autoscaler;
 mod cells;
 mod columns;
 mod jsonpath;
@@ -15,6 +16,7 @@ mod seldom;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::autoscaling;
 use crate::kinds::Kind;
 
 pub use age::human_duration;
@@ -120,7 +122,7 @@ fn carried(object: &Value, include: IncludeObject) -> Value {
         IncludeObject::Metadata => json!({
             "kind": "PartialObjectMetadata",
             "apiVersion": "meta.k8s.io/v1",
-            "metadata": object.get("metadata"),
+            "metadata": autoscaling::own_metadata(object),
         }),
     }
 }

@@ -40,20 +40,22 @@ impl Writer<'_> {
         parts.filter_map(|part| range(part.as_str()?)).collect()
     }
 
-    /// The lowest address that nobody has.
-    pub(super) fn free_address(&self) -> Option<Ipv4Addr> {
+    /// An address that nobody has. The search begins anywhere, so that it does not pass all that
+    /// are taken, but for a write that is run again at the same place.
+    pub(super) fn free_address(&self, service: &Value) -> Option<Ipv4Addr> {
+        let start = crc32fast::hash(metadata::uid(service).as_bytes());
         let ranges = self.ranges();
-        let mut all = ranges.iter().flat_map(|range| range.addresses());
+        let mut all = ranges.iter().flat_map(|range| range.addresses_from(start));
         all.find(|address| !self.is_taken(*address))
     }
 
     /// Whether the address is somebody's.
-    pub(super) fn is_taken(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn is_taken(&self, address: Ipv4Addr) -> bool {
         self.registry.store.get(ADDRESSES, &key(address)).is_some()
     }
 
     /// Whether the address lies in a range that is ready.
-    pub(super) fn is_offered(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn is_offered(&self, address: Ipv4Addr) -> bool {
         self.ranges().iter().any(|range| range.contains(address))
     }
 

@@ -5,11 +5,15 @@
 //! say about the latter is asked in [`webhook`](super::webhook); nothing here asks.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::kinds::{Custom, Kind};
+use crate::apply::{ApplyError, Others};
+use crate::kinds::{Custom, Kind, builtin};
+use crate::schema::Schema;
 use crate::store::Stored;
+use crate::{autoscaling, default};
 
 /// Names of an Event's fields in core/v1 and in events.k8s.io/v1, where they differ.
 const EVENT_FIELDS: &[(&str, &str)] = &[
@@ -51,18 +55,9 @@ pub(super) fn to_storage(kind: &Kind, object: &mut Value) {
         rename(object, |(core, new)| (new, core));
         object["apiVersion"] = "v1".into();
     } else if is_old_autoscaler(kind) {
-        object["apiVersion"] = "autoscaling/v2".into();
-        let target = object.get_mut("spec").and_then(Value::as_object_mut);
-        if let Some(percent) =
-            target.and_then(|spec| spec.shift_remove("targetCPUUtilizationPercentage"))
-        {
-            object["spec"]["metrics"] = json!([{
-                "type": "Resource",
-                "resource": {
-                    "name": "cpu",
-                    "target": {"type": "Utilization", "averageUtilization": percent},
-                },
-            }]);
+        autoscaling::to_second(object);
+        if let Some(second) = (OtherForms { kind }).find("autoscaling/v2") {
+            default::builtin(second, object);
         }
     } else if let Some(custom) = &kind.custom
         && kind.version != custom.versions.storage
@@ -86,16 +81,48 @@ pub(super) fn from_storage(kind: &Kind, object: &mut Value) {
             event.retain(|name, value| !(name.starts_with("reporting") && *value == json!("")));
         }
     } else if is_old_autoscaler(kind) {
-        let percent = object.pointer("/spec/metrics/0/resource/target/averageUtilization").cloned();
-        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-            spec.shift_remove("metrics");
-            if let Some(percent) = percent {
-                spec.insert("targetCPUUtilizationPercentage".into(), percent);
-            }
-        }
+        autoscaling::to_first(object);
     }
     object["apiVersion"] = kind.api_version().into();
     object["kind"] = kind.kind.clone().into();
+}
+
+/// Whether objects of a built-in kind are shown in other forms, too.
+pub(super) fn has_other_forms(kind: &Kind) -> bool {
+    matches!(kind.plural.as_str(), "events" | "horizontalpodautoscalers")
+        && matches!(kind.group.as_str(), "" | "events.k8s.io" | "autoscaling")
+}
+
+/// The other forms in which objects of a built-in kind are shown.
+#[derive(Debug)]
+pub(super) struct OtherForms<'a> {
+    pub(super) kind: &'a Kind,
+}
+
+impl OtherForms<'_> {
+    fn find(&self, api_version: &str) -> Option<&'static Kind> {
+        let same = |other: &&Arc<Kind>| {
+            other.api_version() == api_version && resource(other) == resource(self.kind)
+        };
+        builtin().iter().find(same).map(AsRef::as_ref)
+    }
+}
+
+impl Others for OtherForms<'_> {
+    fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
+        self.find(api_version).map(|kind| kind.schema.root())
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ApplyError> {
+        let mut object = object.clone();
+        let given = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let (Some(from), Some(to)) = (self.find(given), self.find(api_version)) else {
+            return Err(ApplyError::Unconverted(format!("{api_version} is not known")));
+        };
+        to_storage(from, &mut object);
+        from_storage(to, &mut object);
+        Ok(object)
+    }
 }
 
 /// How the stored bytes of an object of that kind begin.

@@ -32,7 +32,7 @@ impl Registry {
         rules::check_type(&target.kind, &body.value)?;
         let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;
-        let writer = self.writer_at(&options.inquiry);
+        let writer = self.writer_for(options);
         match writer.create(target, object, options, Tracking::Update) {
             Ok(mut written) => {
                 warnings.append(&mut written.warnings);

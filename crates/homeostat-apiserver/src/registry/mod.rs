@@ -13,6 +13,7 @@ mod components;
 mod connect;
 pub(crate) mod convert;
 mod create;
+mod definition_names;
 mod delete;
 mod eviction;
 mod expiry;
@@ -21,6 +22,7 @@ mod generation;
 mod hooks;
 pub(crate) mod metadata;
 pub(crate) mod names;
+mod node_ports;
 pub mod options;
 mod patch;
 mod patched;
@@ -29,6 +31,7 @@ mod read;
 pub(crate) mod reviews;
 pub(crate) mod rules;
 mod scale;
+mod scaling;
 pub mod selector;
 mod subresource;
 mod token;
@@ -111,6 +114,8 @@ pub struct Registry {
     served: tokio::sync::watch::Sender<u64>,
     events: expiry::Expiry,
     compaction: compaction::Compaction,
+    node_ports: node_ports::NodePorts,
+    definition_names: definition_names::DefinitionNames,
     /// Whether something was removed that nobody can do without, or changed that the server looks
     /// after.
     bereft: AtomicBool,
@@ -124,6 +129,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) registry: &'a Registry,
     /// The time of the write.
     pub(crate) time: Timestamp,
+    /// Nothing will be committed.
+    dry_run: bool,
     /// Where questions to conversion webhooks are left; `None` when nobody would ask them.
     inquiry: Option<&'a Inquiry>,
     _pen: MutexGuard<'a, ()>,
@@ -144,6 +151,8 @@ impl Registry {
             tokens: Tokens::new(config.signing_key.clone()),
             rbac: Rbac::default(),
             compaction: compaction::Compaction::new(config.compaction, config.env.now()),
+            node_ports: node_ports::NodePorts::default(),
+            definition_names: definition_names::DefinitionNames::default(),
             bereft: AtomicBool::new(false),
             address: Mutex::new(None),
             pen: Mutex::new(()),
@@ -241,14 +250,19 @@ impl Registry {
     /// Waits for the pen.
     pub(crate) fn writer(&self) -> Writer<'_> {
         let pen = aside::lock(&self.pen);
-        Writer { registry: self, time: self.env.now(), inquiry: None, _pen: pen }
+        Writer { registry: self, time: self.env.now(), dry_run: false, inquiry: None, _pen: pen }
     }
 
     /// Waits for the pen, for a write that was perhaps begun before.
     pub(crate) fn writer_at<'a>(&'a self, inquiry: &'a Inquiry) -> Writer<'a> {
         let pen = aside::lock(&self.pen);
         let time = inquiry.time(|| self.env.now());
-        Writer { registry: self, time, inquiry: Some(inquiry), _pen: pen }
+        Writer { registry: self, time, dry_run: false, inquiry: Some(inquiry), _pen: pen }
+    }
+
+    /// The same, for a write that may be a trial.
+    pub(crate) fn writer_for<'a>(&'a self, options: &'a options::WriteOptions) -> Writer<'a> {
+        Writer { dry_run: options.dry_run, ..self.writer_at(&options.inquiry) }
     }
 
     /// Calls webhooks through `connector` from now on.

@@ -48,7 +48,7 @@ impl Registry {
             }
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
-                self.writer_at(&options.inquiry).update(target, update, options, |live| {
+                self.writer_for(options).update(target, update, options, |live| {
                     let validation = options.validation;
                     patched::object(&target.kind, live, &patch, validation, &mut warnings)
                 })
@@ -74,7 +74,7 @@ impl Registry {
         // a field that is not declared is refused rather than dropped.
         let config = rules::applicable(kind, body, options.validation, warnings)?;
         super::create::place(target, &mut config.clone())?;
-        let writer = self.writer_at(&options.inquiry);
+        let writer = self.writer_for(options);
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
         if absent {
             if area != Area::Main {
@@ -111,7 +111,7 @@ impl Registry {
         let mut warnings = Vec::new();
         let config = rules::applicable(kind, body.clone(), options.validation, &mut warnings)?;
         super::create::place(target, &mut config.clone())?;
-        let writer = self.writer_at(&options.inquiry);
+        let writer = self.writer_for(options);
         let update = Update { area, tracking: Tracking::Done, unconditional: true };
         let written = writer.update(target, update, options, |live| {
             let merged = rules::applied(&writer, kind, Some(live), &config, options, area)?;
@@ -127,7 +127,7 @@ impl Registry {
 }
 
 /// The merged object in the form its kind is stored in; its warnings were given already.
-fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
+pub(super) fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
     let name = super::metadata::name(&value).to_owned();
     let body = Body { value, duplicates: Vec::new() };
     rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new()).map_err(|status| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::hooks::{self, Judged};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
-use super::{Body, Patch, Writer, metadata};
+use super::{Body, Patch, Writer, convert, metadata};
 use crate::admission::Inquiry;
 use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
 use crate::field::{FieldError, Reason};
@@ -241,15 +241,24 @@ fn reset_fields(kind: &Kind, area: Area) -> FieldSet {
                     add(&[name]);
                 }
             }
-            if kind.custom.is_some() {
+            let leaves = kind.strategy.status_leaves;
+            if leaves.contains(&"annotations") {
                 add(&["metadata"]);
             } else {
-                add(&["metadata", "labels"]);
-                add(&["metadata", "ownerReferences"]);
+                leaves.iter().for_each(|field| add(&["metadata", field]));
             }
         }
     }
     set
+}
+
+/// The other forms of a kind that has some, in which others may own fields.
+fn other_forms<'w>(writer: &'w Writer<'w>, kind: &'w Kind) -> Option<Box<dyn Others + 'w>> {
+    match &kind.custom {
+        Some(custom) => Some(Box::new(writer.others(&custom.versions))),
+        None if convert::has_other_forms(kind) => Some(Box::new(convert::OtherForms { kind })),
+        None => None,
+    }
 }
 
 /// Records who owns the fields that changed.
@@ -274,8 +283,8 @@ pub(crate) fn track(
         metadata::set(object, "managedFields", Value::Null);
         return Ok(());
     }
-    let others = kind.custom.as_ref().map(|custom| writer.others(&custom.versions));
-    let forms = Forms { schema, others: others.as_ref().map(|others| others as &dyn Others) };
+    let others = other_forms(writer, kind);
+    let forms = Forms { schema, others: others.as_deref() };
     let tracked = match live {
         Some(_) => apply::track_update(forms, live, object, &manager, &reset),
         None => apply::track_create(forms, &default::blank(kind), object, &manager, &reset),
@@ -287,9 +296,6 @@ pub(crate) fn track(
             tracing::warn!(%error, "who owns what is forgotten");
             metadata::set(object, "managedFields", Value::Null);
         }
-    }
-    if area == Area::Part("scale") {
-        apply::forget_times(object, "scale");
     }
     Ok(())
 }
@@ -348,8 +354,8 @@ pub(crate) fn applied(
     };
     let reset = reset_fields(kind, area);
     let schema = kind.schema.root();
-    let others = kind.custom.as_ref().map(|custom| writer.others(&custom.versions));
-    let forms = Forms { schema, others: others.as_ref().map(|others| others as &dyn Others) };
+    let others = other_forms(writer, kind);
+    let forms = Forms { schema, others: others.as_deref() };
     apply::apply(forms, live, config, &manager, options.force, &reset).map_err(|error| {
         let words = error.to_string();
         match error {

@@ -104,7 +104,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         place(target, &mut object)?;
-        let writer = self.writer_at(&options.inquiry);
+        let writer = self.writer_for(options);
         let absent = self.store.get(&convert::resource(&target.kind), &target.key()).is_none();
         let creates = absent && target.kind.strategy.create_on_update;
         if creates {
@@ -323,13 +323,12 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
             let status = object.get("status").cloned();
             let written = std::mem::replace(object, live.clone());
             metadata::set_top(object, "status", status);
-            metadata::copy(object, &written, "managedFields");
-            if kind.custom.is_none() {
-                metadata::copy(object, &written, "annotations");
-                metadata::copy(object, &written, "finalizers");
-                metadata::copy(object, &written, "generateName");
-                if !metadata::uid(&written).is_empty() {
-                    metadata::copy(object, &written, "uid");
+            if kind.custom.is_some() {
+                metadata::copy(object, &written, "managedFields");
+            } else {
+                metadata::set_top(object, "metadata", written.get("metadata").cloned());
+                for field in kind.strategy.status_leaves {
+                    metadata::copy(object, live, field);
                 }
             }
         }

@@ -59,14 +59,19 @@ pub(super) const HOOKS: Hooks = Hooks {
     committed: Some(|writer, kind, old, object| {
         let object = &establish(writer, kind, old, object);
         serve(writer, object);
+        if writer.registry.definition_names.note(object) {
+            look_again(writer, kind, group(object));
+        }
         if metadata::is_deleting(object) {
             delete_instances(writer, object);
             finish(writer, kind, metadata::name(object));
         }
     }),
-    removed: |writer, _, object| {
+    removed: |writer, kind, object| {
         writer.registry.serve(metadata::name(object), Vec::new());
         follow_definitions(writer, group(object));
+        writer.registry.definition_names.forget(metadata::name(object));
+        look_again(writer, kind, group(object));
     },
     ..NONE
 };
@@ -101,9 +106,9 @@ fn establish(writer: &Writer<'_>, kind: &Kind, old: Option<&Value>, object: &Val
     if old.is_none() && custom::was_looked_at(&object) {
         return object;
     }
-    let conflict = taken_name(writer, &object);
-    let status = custom::conditions(&object, conflict.as_deref(), writer.registry.env.now());
     let key = Key::new("", metadata::name(&object));
+    let used = writer.registry.definition_names.in_use_beside(group(&object), &key.name);
+    let status = custom::conditions(&object, &used, writer.registry.env.now());
     if object.get("status") == Some(&status) {
         return object;
     }
@@ -122,20 +127,20 @@ fn establish(writer: &Writer<'_>, kind: &Kind, old: Option<&Value>, object: &Val
     object
 }
 
-/// A kind or short name that another definition of the same group has.
-fn taken_name(writer: &Writer<'_>, object: &Value) -> Option<String> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
-    let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
-    let catalogue = writer.registry.catalogue();
-    let other = catalogue.all().iter().find(|other| {
-        other.group == group
-            && other.kind == kind
-            && other
-                .custom
-                .as_ref()
-                .is_none_or(|custom| custom.definition != metadata::name(object))
-    })?;
-    Some(format!("{:?} is already in use by {}", kind, other.resource()))
+/// Looks again at the definitions of a group that wait for names, until no more of them get any.
+fn look_again(writer: &Writer<'_>, kind: &Kind, group: &str) {
+    let names = &writer.registry.definition_names;
+    let mut freed = true;
+    while std::mem::take(&mut freed) {
+        for name in names.waiting(group) {
+            let Some(definition) = writer.registry.peek(RESOURCE, "", &name) else { continue };
+            let examined = establish(writer, kind, Some(&definition), &definition);
+            if examined != definition {
+                serve(writer, &examined);
+                freed |= names.note(&examined);
+            }
+        }
+    }
 }
 
 /// Serves the definition's kinds, if its names were accepted.

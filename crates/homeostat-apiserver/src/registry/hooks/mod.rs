@@ -5,6 +5,7 @@
 
 mod addresses;
 mod api_services;
+mod autoscalers;
 mod certificates;
 mod daemonsets;
 mod definitions;
@@ -21,6 +22,7 @@ mod pods;
 mod resourceclaims;
 mod resourceslices;
 mod secrets;
+mod service_ports;
 mod serviceaccounts;
 mod services;
 
@@ -102,6 +104,7 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("daemonsets.apps", daemonsets::HOOKS),
     ("endpointslices.discovery.k8s.io", endpointslices::HOOKS),
     ("flowschemas.flowcontrol.apiserver.k8s.io", flow_control::HOOKS),
+    ("horizontalpodautoscalers.autoscaling", autoscalers::HOOKS),
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
     ("leases.coordination.k8s.io", leases::HOOKS),

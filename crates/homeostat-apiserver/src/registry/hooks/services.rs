@@ -1,18 +1,14 @@
-//! Services: an address of their own, and ports on every node where asked for.
+//! Services: an address of their own, and what only some of their types have.
 
-use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{Hooks, NONE, families};
+use super::{Hooks, NONE, families, service_ports};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::registry::{Writer, metadata};
 use crate::status::Status;
-use crate::store::Range;
-
-const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 pub(super) const HOOKS: Hooks = Hooks {
     create: |writer, kind, object| {
@@ -30,17 +26,24 @@ pub(super) const HOOKS: Hooks = Hooks {
                 object["spec"][field] = value.clone();
             }
         }
-        keep_node_ports(live, object);
+        service_ports::keep(live, object);
         allocate(writer, kind, Some(live), object)
     },
-    committed: Some(|writer, _, old, service| writer.keep_addresses(old, service)),
-    removed: |writer, _, service| writer.release_addresses(service),
+    committed: Some(|writer, _, old, service| {
+        writer.keep_addresses(old, service);
+        writer.keep_node_ports(old, Some(service));
+    }),
+    removed: |writer, _, service| {
+        writer.release_addresses(service);
+        writer.keep_node_ports(Some(service), None);
+    },
     ..NONE
 };
 
 /// What only some types have goes with the type that had it, unless it is asked for anew.
 fn drop_policies(live: &Value, service: &mut Value) {
-    drop_policy("externalTrafficPolicy", has_node_ports, live, service);
+    service_ports::drop_unneeded(live, service);
+    drop_policy("externalTrafficPolicy", is_reached_from_outside, live, service);
     drop_policy("internalTrafficPolicy", needs_address, live, service);
     drop_policy("allocateLoadBalancerNodePorts", is_balanced, live, service);
     drop_policy("loadBalancerClass", is_balanced, live, service);
@@ -56,7 +59,7 @@ fn drop_policy(policy: &str, has_any: fn(&Value) -> bool, live: &Value, service:
     }
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
 
@@ -64,8 +67,14 @@ fn needs_address(service: &Value) -> bool {
     text(service, "/spec/type") != "ExternalName"
 }
 
-fn is_balanced(service: &Value) -> bool {
+pub(super) fn is_balanced(service: &Value) -> bool {
     text(service, "/spec/type") == "LoadBalancer"
+}
+
+fn is_reached_from_outside(service: &Value) -> bool {
+    let routed = service.pointer("/spec/externalIPs").and_then(Value::as_array);
+    service_ports::has_node_ports(service)
+        || text(service, "/spec/type") == "ClusterIP" && routed.is_some_and(|all| !all.is_empty())
 }
 
 fn allocate(
@@ -83,7 +92,8 @@ fn allocate(
     }
     match text(service, "/spec/clusterIP") {
         "" => {
-            let address = writer.free_address().ok_or_else(full)?;
+            let full = || internal("failed to allocate a serviceIP: range is full");
+            let address = writer.free_address(service).ok_or_else(full)?;
             service["spec"]["clusterIP"] = address.to_string().into();
         }
         "None" => {}
@@ -91,13 +101,11 @@ fn allocate(
         given => check_address(writer, kind, service, given)?,
     }
     service["spec"]["clusterIPs"] = json!([service["spec"]["clusterIP"]]);
-    allocate_node_ports(writer, service);
-    allocate_health_check(writer, live, service);
-    Ok(())
+    service_ports::allocate(writer, kind, live, service)
 }
 
-fn full() -> Status {
-    let why = "failed to allocate a serviceIP: range is full";
+/// A failure that is nobody's fault.
+pub(super) fn internal(why: &str) -> Status {
     let mut status = Status::internal(format!("Internal error occurred: {why}"));
     status.details = Some(Box::new(json!({"causes": [{"message": why}]})));
     status
@@ -122,91 +130,4 @@ fn check_address(
     let why = format!("failed to allocate IP {address}: {why}");
     let error = FieldError::new("spec.clusterIPs", Reason::Invalid, json!([given]), why);
     Err(Status::invalid(kind, metadata::name(service), &[error]))
-}
-
-fn has_node_ports(service: &Value) -> bool {
-    matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer")
-}
-
-fn allocate_node_ports(writer: &Writer<'_>, service: &mut Value) {
-    let wanted = has_node_ports(service);
-    // A load balancer may do without them.
-    let given = wanted
-        && (text(service, "/spec/type") == "NodePort"
-            || service["spec"].get("allocateLoadBalancerNodePorts") != Some(&json!(false)));
-    let mut taken = if given { taken_ports(writer, service) } else { BTreeSet::new() };
-    let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten() {
-        if given && port.get("nodePort").and_then(Value::as_i64).unwrap_or(0) == 0 {
-            if let Some(free) = NODE_PORTS.clone().find(|port| !taken.contains(port)) {
-                taken.insert(free);
-                port["nodePort"] = free.into();
-            }
-        } else if let (false, Some(port)) = (wanted, port.as_object_mut()) {
-            port.shift_remove("nodePort");
-        }
-    }
-}
-
-/// A load balancer that keeps traffic on the nodes asks each of them at a port whether it has any.
-fn allocate_health_check(writer: &Writer<'_>, live: Option<&Value>, service: &mut Value) {
-    let field = "healthCheckNodePort";
-    let has_checks = |service: &Value| {
-        text(service, "/spec/type") == "LoadBalancer"
-            && text(service, "/spec/externalTrafficPolicy") == "Local"
-    };
-    let given = service["spec"].get(field).and_then(Value::as_i64).filter(|port| *port != 0);
-    let before = live.and_then(|live| live["spec"].get(field)).and_then(Value::as_i64);
-    if !has_checks(service) {
-        // It goes with what it was for, unless it is asked for anew.
-        if (given.is_none() || given == before)
-            && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
-        {
-            spec.shift_remove(field);
-        }
-    } else if given.is_none() {
-        let taken = taken_ports(writer, service);
-        let free = || NODE_PORTS.clone().find(|port| !taken.contains(port));
-        if let Some(port) = before.or_else(free) {
-            service["spec"][field] = port.into();
-        }
-    }
-}
-
-/// An update that leaves a port's node port out keeps the one it has.
-fn keep_node_ports(live: &Value, service: &mut Value) {
-    if !has_node_ports(service) {
-        return;
-    }
-    let old = live.pointer("/spec/ports").and_then(Value::as_array).cloned().unwrap_or_default();
-    let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten() {
-        let same = |other: &&Value| {
-            other["port"] == port["port"] && other.get("protocol") == port.get("protocol")
-        };
-        if port.get("nodePort").is_none()
-            && let Some(kept) = old.iter().find(same).and_then(|other| other.get("nodePort"))
-        {
-            port["nodePort"] = kept.clone();
-        }
-    }
-}
-
-/// The ports that other Services have, and those this one asks for.
-fn taken_ports(writer: &Writer<'_>, service: &Value) -> BTreeSet<i64> {
-    let services = writer.registry.store.list("services", &Range::default());
-    let others = services.map(|page| page.items).unwrap_or_default().into_iter().filter(|stored| {
-        stored.key.name != metadata::name(service)
-            || stored.key.namespace != metadata::namespace(service)
-    });
-    let mut taken: BTreeSet<i64> =
-        others.flat_map(|stored| node_ports(&stored.value()).collect::<Vec<_>>()).collect();
-    taken.extend(node_ports(service));
-    taken
-}
-
-fn node_ports(service: &Value) -> impl Iterator<Item = i64> {
-    let ports = service.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
-    let checked = service.pointer("/spec/healthCheckNodePort").and_then(Value::as_i64);
-    ports.filter_map(|port| port.get("nodePort")?.as_i64()).chain(checked)
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::place::Place;
 use super::report::{Report, at, list, text};
 use super::resources;
+use crate::autoscaling;
 use crate::decode::Quantity;
 use crate::validate::name;
 
@@ -24,6 +25,8 @@ const LONGEST_PERIOD: i64 = 1800;
 const LONGEST_WINDOW: i64 = 3600;
 
 pub(super) fn autoscaler(value: &Value, old: Option<&Value>, report: &mut Report) {
+    // Whichever version is spoken, it is judged in the words of the second.
+    let value = &autoscaling::in_second(value);
     bounds(value, report);
     let target = "/spec/scaleTargetRef";
     reference(at(value, target), "spec.scaleTargetRef", report);
@@ -40,13 +43,6 @@ pub(super) fn autoscaler(value: &Value, old: Option<&Value>, report: &mut Report
     }
     for (index, given) in list(value, "/spec/metrics").iter().enumerate() {
         metric(given, &format!("spec.metrics[{index}]"), report);
-    }
-    // The first version knows one metric, which is judged as the others are.
-    if let Some(percent) = at(value, "/spec/targetCPUUtilizationPercentage").as_i64()
-        && percent < 1
-    {
-        let path = "spec.metrics[0].resource.target.averageUtilization";
-        report.invalid(path, percent, "must be greater than 0");
     }
     for field in ["scaleUp", "scaleDown"] {
         if let Some(rules) = value.pointer(&format!("/spec/behavior/{field}")) {

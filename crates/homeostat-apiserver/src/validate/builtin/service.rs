@@ -1,5 +1,6 @@
 //! Services: ports, addresses from outside, policies for traffic, and the status of load balancers.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
     );
     report.labels(at(value, "/spec/selector"), "spec.selector");
     service_ports(ports, report);
+    node_ports(ty, ports, report);
     affinity(value, report);
     outside(value, old, report);
     let external = matches!(ty, "NodePort" | "LoadBalancer")
@@ -54,7 +56,12 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
         report.one_of("spec.externalTrafficPolicy", policy, &["Cluster", "Local"]);
     }
     let checked = at(value, "/spec/healthCheckNodePort").as_i64().unwrap_or_default();
-    let has_checks = ty == "LoadBalancer" && policy == "Local";
+    let has_checks = has_health_checks(value);
+    let before = old.filter(|old| has_checks && has_health_checks(old));
+    let before = before.map(|old| at(old, "/spec/healthCheckNodePort").as_i64());
+    if before.is_some_and(|before| before.unwrap_or_default() != checked) {
+        report.forbidden("spec.healthCheckNodePort", "field is immutable");
+    }
     if has_checks && checked != 0 {
         report.port("spec.healthCheckNodePort", checked);
     } else if checked != 0 {
@@ -263,9 +270,32 @@ pub(super) fn reachable(address: &str, path: &str, other_machine: bool, report: 
     }
 }
 
+fn has_health_checks(service: &Value) -> bool {
+    text(service, "/spec/type") == "LoadBalancer"
+        && text(service, "/spec/externalTrafficPolicy") == "Local"
+}
+
+/// The ports of nodes: not where nothing listens, and none twice for one protocol.
+fn node_ports(ty: &str, ports: &[Value], report: &mut Report) {
+    let mut seen: BTreeSet<(&str, i64)> = BTreeSet::new();
+    for (index, port) in ports.iter().enumerate() {
+        let path = format!("spec.ports[{index}].nodePort");
+        let number = at(port, "/nodePort").as_i64().unwrap_or_default();
+        if number == 0 {
+            continue;
+        }
+        if ty == "ClusterIP" {
+            report.forbidden(path.as_str(), "may not be used when `type` is 'ClusterIP'");
+        }
+        if !seen.insert((text(port, "/protocol"), number)) {
+            report.duplicate(path, number);
+        }
+    }
+}
+
 fn service_ports(ports: &[Value], report: &mut Report) {
-    let mut names: Vec<&str> = Vec::new();
-    let mut seen: Vec<(&str, i64)> = Vec::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: BTreeSet<(&str, i64)> = BTreeSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = format!("spec.ports[{index}]");
         let name = text(port, "/name");
@@ -275,10 +305,9 @@ fn service_ports(ports: &[Value], report: &mut Report) {
             }
         } else {
             report.dns_label(&format!("{path}.name"), name);
-            if names.contains(&name) {
+            if !names.insert(name) {
                 report.duplicate(format!("{path}.name"), name);
             }
-            names.push(name);
         }
         let number = at(port, "/port").as_i64().unwrap_or_default();
         report.port(format!("{path}.port"), number);
@@ -296,10 +325,9 @@ fn service_ports(ports: &[Value], report: &mut Report) {
             }
             _ => {}
         }
-        if seen.contains(&(protocol, number)) {
+        if !seen.insert((protocol, number)) {
             let key = json!({"protocol": protocol, "port": number});
             report.duplicate(path, internal::form("io.k8s.api.core.v1.ServicePort", &key));
         }
-        seen.push((protocol, number));
     }
 }
