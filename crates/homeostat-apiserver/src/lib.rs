@@ -6,6 +6,7 @@
 
 pub mod admission;
 mod advertise;
+mod alike;
 pub mod apply;
 mod aside;
 pub mod auth;

@@ -33,12 +33,13 @@ use crate::webhook_client::WebhookConnector;
 pub struct ServerConfig {
     /// Time, randomness and uids.
     pub env: Env,
-    /// How many changes of each resource watchers can still catch up on; 4096 by default.
+    /// How many changes of each resource watchers can still catch up on at the most; any number by
+    /// default.
     pub history: usize,
     /// How many bytes the past of all resources together may take; 64 MiB by default.
     pub history_bytes: usize,
-    /// How long past revisions can be listed, and pages of a list continued, at the least; five
-    /// minutes by default. After twice that time it is a 410.
+    /// How long past revisions can be listed, watched and continued from at the least, as long as
+    /// they fit; five minutes by default. After twice that time it is a 410.
     pub compaction: Duration,
     /// Whether Pods need their ServiceAccount to exist; off by default, because something must
     /// make those accounts.
@@ -151,6 +152,7 @@ impl Shared {
                 let document = Document::render(&custom_document(&kinds));
                 documents.insert(format!("apis/{version}"), document);
             }
+            let documents = documents.made_at(self.registry.env.now());
             *known = (catalogue.version(), Arc::new(documents));
         }
         known.1.clone()

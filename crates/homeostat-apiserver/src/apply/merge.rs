@@ -41,11 +41,12 @@ fn merge_items(items: Items<'_>, live: Vec<Value>, config: &[Value]) -> Vec<Valu
     let live_names: Vec<PathElement> = live.iter().map(name).collect();
     let config_names: Vec<PathElement> = config.iter().map(name).collect();
     let in_config: BTreeSet<&PathElement> = config_names.iter().collect();
-    let mut times_live: BTreeMap<&PathElement, u32> = BTreeMap::new();
-    for name in &live_names {
-        *times_live.entry(name).or_default() += 1;
+    // Where an item stands, unless it stands there more than once.
+    let mut live_places: BTreeMap<&PathElement, Option<usize>> = BTreeMap::new();
+    for (place, name) in live_names.iter().enumerate() {
+        live_places.entry(name).and_modify(|place| *place = None).or_insert(Some(place));
     }
-    let mut shared = config_names.iter().filter(|name| times_live.contains_key(name)).peekable();
+    let mut shared = config_names.iter().filter(|name| live_places.contains_key(name)).peekable();
 
     let mut live: Vec<Option<Value>> = live.into_iter().map(Some).collect();
     let mut merged = Vec::with_capacity(live.len().max(config.len()));
@@ -70,11 +71,8 @@ fn merge_items(items: Items<'_>, live: Vec<Value>, config: &[Value]) -> Vec<Valu
             }
         }
         if let Some(config_name) = config_names.get(next_config) {
-            let unique = times_live.get(config_name) == Some(&1);
-            let live_item = unique
-                .then(|| live_names.iter().position(|name| name == config_name))
-                .flatten()
-                .and_then(|position| live[position].take());
+            let place = live_places.get(config_name).copied().flatten();
+            let live_item = place.and_then(|place| live[place].take());
             merged.push(match live_item {
                 Some(mut item) => {
                     merge(items.place, &mut item, &config[next_config]);

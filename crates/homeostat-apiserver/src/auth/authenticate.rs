@@ -10,6 +10,7 @@ use http::{HeaderMap, Request};
 use super::client_certificate::Shown;
 use super::impersonate::impersonate;
 use super::{Attributes, ISSUER, User};
+use crate::http::Marks;
 use crate::server::Shared;
 use crate::status::Status;
 
@@ -42,10 +43,28 @@ fn authenticate<B>(shared: &Shared, request: &Request<B>) -> Result<Arc<User>, S
 }
 
 /// The user as whom a request is made, if that user may make it.
-pub(crate) fn caller<B>(shared: &Shared, request: &Request<B>) -> Result<Arc<User>, Status> {
-    let rbac = &shared.registry.rbac;
+pub(crate) fn caller<B>(
+    shared: &Shared,
+    request: &Request<B>,
+    marks: &mut Marks,
+) -> Result<Arc<User>, Status> {
     let user = authenticate(shared, request)?;
+    let allowed = authorize(shared, user, request, marks);
+    marks.refused = allowed.as_ref().is_err_and(|status| matches!(status.code, 403 | 500));
+    allowed
+}
+
+fn authorize<B>(
+    shared: &Shared,
+    user: Arc<User>,
+    request: &Request<B>,
+    marks: &mut Marks,
+) -> Result<Arc<User>, Status> {
+    let rbac = &shared.registry.rbac;
     let user = impersonate(rbac, user, request.headers(), || Attributes::of(request))?;
+    if !lasts(request) {
+        marks.flow = shared.registry.flow(&user, || Attributes::of(request));
+    }
     if user.is_master() {
         return Ok(user);
     }
@@ -62,6 +81,21 @@ pub(crate) fn caller<B>(shared: &Shared, request: &Request<B>) -> Result<Arc<Use
         }
     }
     Ok(user)
+}
+
+/// Whether a request may last without being a watch: it belongs to no flow.
+fn lasts<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    ["/attach", "/exec", "/log", "/portforward", "/proxy"].iter().any(|part| path.contains(part))
+        && {
+            let wanted = Attributes::of(request);
+            wanted.verb == "proxy"
+                || wanted.path.is_empty()
+                    && matches!(
+                        wanted.subresource.as_str(),
+                        "attach" | "exec" | "log" | "portforward" | "proxy"
+                    )
+        }
 }
 
 fn opens_stream(wanted: &Attributes) -> bool {

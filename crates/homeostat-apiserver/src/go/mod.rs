@@ -21,6 +21,32 @@ pub(crate) fn json(value: &Value) -> String {
     safe(&value.to_string())
 }
 
+/// A text in quotes as Go writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for char in text.chars() {
+        match (char, u32::from(char)) {
+            ('"' | '\\', _) => out.extend(['\\', char]),
+            ('\n', _) => out.push_str("\\n"),
+            ('\r', _) => out.push_str("\\r"),
+            ('\t', _) => out.push_str("\\t"),
+            (_, 7) => out.push_str("\\a"),
+            (_, 8) => out.push_str("\\b"),
+            (_, 11) => out.push_str("\\v"),
+            (_, 12) => out.push_str("\\f"),
+            (_, code @ (0..=31 | 127)) => out.push_str(&format!("\\x{code:02x}")),
+            (_, code) if format!("{:?}", format!("a{char}")).contains('\\') => {
+                let escaped =
+                    if code > 0xffff { format!("\\U{code:08x}") } else { format!("\\u{code:04x}") };
+                out.push_str(&escaped);
+            }
+            _ => out.push(char),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// A value as Go prints it inside of a sentence: `map[a:b c:[1 2]]`.
 pub(crate) fn printed(value: &Value) -> String {
     match value {

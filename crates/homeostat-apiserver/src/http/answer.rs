@@ -1,7 +1,7 @@
 //! Building answers.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::header::{CONTENT_TYPE, HeaderValue, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -59,8 +59,16 @@ pub(crate) fn refusal_in(status: &Status, encoding: Encoding) -> Response<Body> 
     response
 }
 
-/// An answer for people and probes.
+/// An answer for people and probes, which is what it says it is.
 pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = plain(code, text);
+    let never = HeaderValue::from_static("nosniff");
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, never);
+    response
+}
+
+/// Text of any kind.
+pub(crate) fn plain(code: u16, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(full(text));
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue,
-    IF_NONE_MATCH, VARY,
+    ACCEPT_ENCODING, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG,
+    HeaderValue, IF_NONE_MATCH, LAST_MODIFIED, VARY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
@@ -33,25 +34,39 @@ pub(crate) fn respond(
     }
     match route {
         Route::OpenApiIndex => {
-            let index = shared.documents().index();
-            return Ok(tagged(request.headers(), &index, Encoding::Json));
+            let documents = shared.documents();
+            let mut response = answer::plain(200, documents.index().to_string());
+            dated(&mut response, documents.since());
+            return Ok(response);
         }
         Route::OpenApi(path) => {
             let documents = shared.documents();
             return Ok(match documents.document(path) {
-                Some(document) => open_api(document, request),
+                Some(document) => {
+                    let mut response = open_api(document, request);
+                    dated(&mut response, documents.since());
+                    if !response.headers().contains_key(CONTENT_ENCODING) {
+                        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+                    }
+                    response
+                }
                 None => answer::text(404, "404 page not found\n"),
             });
         }
         Route::Swagger => {
             if negotiate::wants_swagger_message(request.headers()) {
-                let mut response = open_api(shared.documents().swagger_message(), request);
+                let documents = shared.documents();
+                let mut response = open_api(documents.swagger_message(), request);
+                dated(&mut response, documents.since());
                 let media = HeaderValue::from_static(negotiate::SWAGGER_MESSAGE);
                 response.headers_mut().insert(CONTENT_TYPE, media);
                 return Ok(response);
             }
             negotiate::accepted(request.headers())?;
-            return Ok(open_api(shared.documents().swagger(), request));
+            let documents = shared.documents();
+            let mut response = open_api(documents.swagger(), request);
+            dated(&mut response, documents.since());
+            return Ok(response);
         }
         _ => {}
     }
@@ -75,9 +90,11 @@ pub(crate) fn respond(
             _ => answer::nothing_here("none"),
         };
     };
+    if !(aggregated && matches!(route, Route::CoreVersions | Route::Groups)) {
+        return Ok(answer::value(200, &document, accepted.encoding));
+    }
     let mut response = tagged(request.headers(), &document, accepted.encoding);
-    let one_document = matches!(route, Route::CoreVersions | Route::Groups);
-    if aggregated && one_document && response.status() == StatusCode::OK {
+    if response.status() == StatusCode::OK {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
     }
     Ok(response)
@@ -142,8 +159,18 @@ fn open_api(document: &Document, request: &Request<Body>) -> Response<Body> {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         added.insert(ETAG, tag);
     }
-    added.insert(VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    added.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    added.append(VARY, HeaderValue::from_static("Accept"));
     response
+}
+
+/// Says since when a document is as it is.
+fn dated(response: &mut Response<Body>, since: Timestamp) {
+    let date = since.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    if let Ok(date) = HeaderValue::from_str(&date) {
+        response.headers_mut().insert(LAST_MODIFIED, date);
+    }
+    response.headers_mut().insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
 }
 
 /// The document with its tag, or 304 when the client has it.
@@ -164,5 +191,6 @@ fn tagged(headers: &HeaderMap, document: &Value, encoding: Encoding) -> Response
         response.headers_mut().insert(ETAG, tag);
     }
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
     response
 }

@@ -10,9 +10,11 @@ mod connect;
 mod decode;
 mod delete;
 mod discovery;
+mod dressed;
 mod events;
 mod health;
 mod log_options;
+mod marks;
 pub(crate) mod negotiate;
 pub(crate) mod node;
 mod render;
@@ -24,5 +26,6 @@ mod verbs;
 mod watch;
 
 pub use body::Body;
+pub(crate) use marks::Marks;
 pub use node::NodeConnector;
 pub(crate) use verbs::handle;

@@ -43,13 +43,38 @@ pub(crate) struct Accepted {
     pub(crate) form: Form,
 }
 
-/// Chooses by the `Accept` header; the first that can be made wins, as clients list by preference.
+/// Chooses by the `Accept` header: of what can be made, what is liked best; what is named goes before
+/// what is a wildcard, and the first before the others.
 pub(crate) fn accepted(headers: &HeaderMap) -> Result<Accepted, Status> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     if header.trim().is_empty() {
         return Ok(Accepted { encoding: Encoding::Json, form: Form::Object });
     }
-    header.split(',').find_map(clause).ok_or_else(Status::not_acceptable)
+    let mut clauses: Vec<(f64, [bool; 2], &str)> = header.split(',').map(rank).collect();
+    // Insertion, one place at a time: the order is not transitive, and Go sorts a few in this way.
+    for end in 1..clauses.len() {
+        for at in (1..=end).rev() {
+            if !goes_before(&clauses[at], &clauses[at - 1]) {
+                break;
+            }
+            clauses.swap(at, at - 1);
+        }
+    }
+    clauses.iter().find_map(|(.., text)| clause(text)).ok_or_else(Status::not_acceptable)
+}
+
+/// How much a clause is liked, and whether it names a type and a subtype.
+fn rank(clause: &str) -> (f64, [bool; 2], &str) {
+    let mut parts = clause.split(';').map(str::trim);
+    let media = parts.next().unwrap_or_default();
+    let (ty, subtype) = media.split_once('/').unwrap_or((media, ""));
+    let liked = parts.find_map(|part| part.strip_prefix("q=")).map(|q| q.parse().unwrap_or(0.0));
+    (liked.unwrap_or(1.0), [ty != "*", subtype != "*"], clause)
+}
+
+fn goes_before(one: &(f64, [bool; 2], &str), other: &(f64, [bool; 2], &str)) -> bool {
+    let named = |at: usize| one.1[at] && !other.1[at];
+    one.0 > other.0 || named(0) || named(1)
 }
 
 fn clause(clause: &str) -> Option<Accepted> {

@@ -61,7 +61,7 @@ pub(crate) async fn forward(
     if node.is_empty() && path.subresource == "log" {
         // A Pod that never ran has said nothing yet.
         choose_container(&pod, container.as_deref())?;
-        let mut nothing = answer::text(204, "");
+        let mut nothing = answer::plain(204, "");
         nothing.headers_mut().remove(http::header::CONTENT_TYPE);
         return Ok(nothing);
     }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::body::{self, Body};
 use super::call::Call;
+use super::dressed::Dress;
+use super::marks::Marks;
 use super::negotiate::{self, Accepted, Encoding};
 use super::route::{self, ResourcePath, Route};
 use super::{answer, decode, discovery, health, node};
@@ -28,17 +30,21 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     let encoding =
         negotiate::accepted(request.headers()).map_or(Encoding::Json, |accepted| accepted.encoding);
     let mut measure = Measure::begin(&shared.metrics, &shared.registry.env);
-    let answered = route(&shared, request, &mut measure).await;
+    let mut marks = Marks::new(&shared.registry, request.headers());
+    let dress = Dress::wanted(&request);
+    let answered = route(&shared, request, &mut measure, &mut marks).await;
     if !reads {
         shared.registry.restore();
     }
     // A refusal, too, may tell of something that is not durable yet.
     let settled = if reads { Ok(()) } else { shared.registry.store.settle().await };
     let settled = settled.map_err(|error| Status::internal(error.to_string()));
-    let response = match settled.and(answered) {
+    let mut response = match settled.and(answered) {
         Ok(response) => response,
         Err(status) => answer::refusal_in(&status, encoding),
     };
+    marks.put_on(&mut response);
+    let response = dress.put_on(response).await;
     let response = measure.end(response);
     if head { response.map(|_| body::full(Bytes::new())) } else { response }
 }
@@ -47,8 +53,9 @@ async fn route(
     shared: &Arc<Shared>,
     request: Request<Body>,
     measure: &mut Measure,
+    marks: &mut Marks,
 ) -> Result<Response<Body>, Status> {
-    let user = caller(shared, &request)?;
+    let user = caller(shared, &request, marks)?;
     match route::parse(request.uri().path()) {
         Route::Resource(path) => resource(shared, user, path, request, measure).await,
         Route::Health { root, check } => {
@@ -70,14 +77,14 @@ async fn route(
 fn measured(shared: &Shared, request: &Request<Body>) -> Response<Body> {
     if request.method() == Method::DELETE {
         shared.metrics.reset();
-        return answer::text(200, "metrics reset\n");
+        return answer::plain(200, "metrics reset\n");
     }
     let text = shared.metrics.text(&shared.registry);
     let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let open = accepted.is_some_and(|accepted| accepted.contains("application/openmetrics-text"));
     let (media, text) =
         if open { (metrics::OPEN, text) } else { (metrics::CLASSIC, metrics::classic(&text)) };
-    let mut response = answer::text(200, text);
+    let mut response = answer::plain(200, text);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }

@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -130,9 +131,21 @@ pub struct Documents {
     /// Everything as v2, made when somebody asks for it.
     swagger: OnceLock<Document>,
     swagger_message: OnceLock<Document>,
+    since: Timestamp,
 }
 
 impl Documents {
+    /// Since when they are as they are.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// The same, as they are from now on.
+    pub(crate) fn made_at(mut self, now: Timestamp) -> Self {
+        self.since = now;
+        self
+    }
+
     /// The documents of the built-in kinds.
     #[must_use]
     pub fn builtin() -> &'static Self {

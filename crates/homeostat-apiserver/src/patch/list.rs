@@ -1,10 +1,13 @@
 //! How a strategic merge patch merges two lists.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::PatchError;
 use super::order::order_merged;
 use super::strategic::{DIRECTIVE, cleaned, merge_map, unfit, unknown_directive};
+use crate::alike;
 use crate::go;
 use crate::schema::Schema;
 
@@ -63,12 +66,9 @@ pub(super) fn merge_list(
         Kind::Map => merge_maps(rule, live, patch),
         Kind::Scalar(_) => {
             let before = live.clone();
-            let mut merged: Vec<Value> = Vec::with_capacity(live.len() + patch.len());
-            for value in live.into_iter().chain(patch.iter().cloned()) {
-                if !merged.contains(&value) {
-                    merged.push(value);
-                }
-            }
+            let mut seen = BTreeSet::new();
+            let all = live.into_iter().chain(patch.iter().cloned());
+            let merged = all.filter(|value| seen.insert(alike::key(value))).collect();
             order_merged(&ListRule { key: None, ..*rule }, merged, &patch, &before)
         }
     }
@@ -83,14 +83,13 @@ fn merge_maps(
         return Err(PatchError::Unmergeable("cannot merge lists without merge key".to_owned()));
     }
     let mut plain = Vec::with_capacity(patch.len());
-    let mut replace = false;
+    let (mut doomed, mut replace) = (BTreeSet::new(), false);
     for item in patch {
         match item.get(DIRECTIVE) {
             None => plain.push(item),
             Some(directive) => match directive.as_str() {
                 Some("delete") => {
-                    let doomed = rule.identity(&item)?;
-                    live.retain(|old| rule.identity(old).ok() != Some(doomed));
+                    doomed.insert(alike::key(rule.identity(&item)?));
                 }
                 Some("replace") => replace = true,
                 Some("merge") => {
@@ -104,14 +103,25 @@ fn merge_maps(
     if replace {
         return Ok(plain.into_iter().filter_map(cleaned).collect());
     }
+    let key = |item: &Value| rule.identity(item).ok().map(alike::key);
+    if !doomed.is_empty() {
+        live.retain(|old| key(old).is_none_or(|key| !doomed.contains(&key)));
+    }
     let before = live.clone();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, old) in live.iter().enumerate() {
+        if let Some(key) = key(old) {
+            places.entry(key).or_insert(place);
+        }
+    }
     for item in &plain {
-        let identity = rule.identity(item)?;
+        let identity = alike::key(rule.identity(item)?);
         let Value::Object(changes) = item else { continue };
-        let same = live.iter_mut().find(|old| rule.identity(old).ok() == Some(identity));
+        let same = places.get(&identity).and_then(|place| live.get_mut(*place));
         if let Some(Value::Object(old)) = same {
             *old = merge_map(rule.items, std::mem::take(old), changes.clone())?;
         } else {
+            places.insert(identity, live.len());
             live.push(Value::Object(merge_map(rule.items, Map::new(), changes.clone())?));
         }
     }

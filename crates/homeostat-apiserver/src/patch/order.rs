@@ -1,11 +1,14 @@
 //! The order of items after a strategic merge: what the patch names stands as the patch says, all
 //! else as it stood, and the two are interleaved as they were.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::PatchError;
 use super::list::ListRule;
 use super::strategic::DIRECTIVE;
+use crate::alike;
 
 /// Orders a merged list: `named` is the order of the patch, `before` the list as it was.
 pub(super) fn order_merged(
@@ -14,17 +17,15 @@ pub(super) fn order_merged(
     named: &[Value],
     before: &[Value],
 ) -> Result<Vec<Value>, PatchError> {
-    let named = identities(rule, named)?;
-    let before = identities(rule, before)?;
-    let place = |order: &[&Value], item: &Value| {
-        rule.identity(item)
-            .ok()
-            .and_then(|identity| order.iter().position(|other| *other == identity))
+    let named = places(&identities(rule, named)?);
+    let before = places(&identities(rule, before)?);
+    let place = |order: &BTreeMap<String, usize>, item: &Value| {
+        rule.identity(item).ok().and_then(|identity| order.get(&alike::key(identity)).copied())
     };
     let (mut of_patch, mut others): (Vec<Value>, Vec<Value>) =
         merged.into_iter().partition(|item| place(&named, item).is_some());
-    of_patch.sort_by_key(|item| place(&named, item));
-    others.sort_by_key(|item| place(&before, item));
+    of_patch.sort_by_cached_key(|item| place(&named, item));
+    others.sort_by_cached_key(|item| place(&before, item));
 
     let mut ordered = Vec::with_capacity(of_patch.len() + others.len());
     let mut of_patch = of_patch.into_iter().peekable();
@@ -66,6 +67,15 @@ pub(super) fn check_order(
         }
     }
     Ok(())
+}
+
+/// Where each of them stands first.
+fn places(identities: &[&Value]) -> BTreeMap<String, usize> {
+    let mut places = BTreeMap::new();
+    for (place, identity) in identities.iter().enumerate() {
+        places.entry(alike::key(identity)).or_insert(place);
+    }
+    places
 }
 
 fn identities<'v>(rule: &ListRule<'_>, items: &'v [Value]) -> Result<Vec<&'v Value>, PatchError> {

@@ -18,6 +18,7 @@ mod delete;
 mod eviction;
 mod expiry;
 pub(crate) mod fields;
+mod flows;
 mod generation;
 mod hooks;
 pub(crate) mod metadata;
@@ -57,6 +58,7 @@ use crate::webhook_client::{TlsConnector, WebhookConnector};
 
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
+pub(crate) use flows::Flow;
 pub(crate) use hooks::profile_of;
 pub use patch::Patch;
 pub(crate) use read::Listed;
@@ -115,6 +117,7 @@ pub struct Registry {
     events: expiry::Expiry,
     compaction: compaction::Compaction,
     node_ports: node_ports::NodePorts,
+    flows: flows::Flows,
     definition_names: definition_names::DefinitionNames,
     /// Whether something was removed that nobody can do without, or changed that the server looks
     /// after.
@@ -152,6 +155,7 @@ impl Registry {
             rbac: Rbac::default(),
             compaction: compaction::Compaction::new(config.compaction, config.env.now()),
             node_ports: node_ports::NodePorts::default(),
+            flows: flows::Flows::default(),
             definition_names: definition_names::DefinitionNames::default(),
             bereft: AtomicBool::new(false),
             address: Mutex::new(None),
@@ -164,9 +168,7 @@ impl Registry {
     /// deletions that were under way, and the end of Events.
     pub(crate) fn resume(&self) {
         let snapshot = self.store.newest();
-        for event in snapshot.objects(expiry::EVENTS) {
-            self.events.written(&self.store, event, self.env.now());
-        }
+        self.events.resume(snapshot.objects(expiry::EVENTS), self.env.now());
         let definitions = "customresourcedefinitions";
         let catalogue = self.catalogue();
         let Some(kind) = catalogue.find("apiextensions.k8s.io", "v1", definitions) else { return };
@@ -245,6 +247,20 @@ impl Registry {
     /// The oldest revision that can still be listed.
     fn oldest(&self) -> u64 {
         self.compaction.oldest(self.env.now(), self.store.revision())
+    }
+
+    /// Lets go of the past that is old enough, and of Events whose time has come.
+    pub(crate) fn grow_older(&self) {
+        self.store.forget_until(self.oldest());
+        self.events.expire(&self.store, self.env.now());
+    }
+
+    /// Lets go of Events whose time has come before somebody looks at them.
+    pub(crate) fn expire_events(&self, kind: &Kind) {
+        if convert::resource(kind) == expiry::EVENTS && self.events.is_due(self.env.now()) {
+            let writer = self.writer();
+            writer.registry.grow_older();
+        }
     }
 
     /// Waits for the pen.
@@ -326,8 +342,8 @@ impl Writer<'_> {
         let resource = convert::resource(kind);
         let learned = Rbac::read(&resource, key, &object);
         let draft = Draft { value: object, fields };
-        // Every commit tells how old the revisions before it are.
-        self.registry.oldest();
+        // Every commit tells how old what was before it is.
+        self.registry.grow_older();
         let put = self.registry.store.put(&resource, key, expect, draft);
         let stored = put.map_err(|error| match (error, expect) {
             (StoreError::Failed, _) => Status::internal(error.to_string()),
@@ -338,7 +354,7 @@ impl Writer<'_> {
             self.registry.rbac.learn(key, learned);
         }
         if resource == expiry::EVENTS {
-            self.registry.events.written(&self.registry.store, &stored, self.registry.env.now());
+            self.registry.events.written(&stored, self.registry.env.now());
         }
         Ok(stored)
     }

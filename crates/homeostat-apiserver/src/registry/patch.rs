@@ -39,13 +39,6 @@ impl Registry {
         let applies = matches!(patch, Patch::Apply(_));
         let written = match patch {
             Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings),
-            _ if options.force => {
-                let error = crate::field::FieldError::forbidden(
-                    "force",
-                    "may not be specified for non-apply patch",
-                );
-                Err(Status::invalid_kind("meta.k8s.io", "PatchOptions", "", &[error]))
-            }
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
                 self.writer_for(options).update(target, update, options, |live| {

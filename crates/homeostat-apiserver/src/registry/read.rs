@@ -36,6 +36,7 @@ impl Registry {
         if components::are_asked_for(&target.kind) {
             return self.component_of(target);
         }
+        self.expire_events(&target.kind);
         self.store
             .snapshot()
             .get(&convert::resource(&target.kind), &target.key())
@@ -64,13 +65,18 @@ impl Registry {
         if components::are_asked_for(&target.kind) {
             return Ok((0, self.components()));
         }
+        self.expire_events(&target.kind);
         let mut range = Self::range(target);
         if options.continue_token.is_empty() {
             if let Freshness::Exact(revision) = options.freshness {
                 range.at = Some(revision);
             }
         } else {
-            let (revision, after) = read_token(&options.continue_token)?;
+            let (revision, after) = read_token(&options.continue_token, &target.namespace)?;
+            if matches!(options.freshness, Freshness::Exact(_) | Freshness::NotOlderThan(_)) {
+                let words = "specifying resource version is not allowed when using continue";
+                return Err(Status::bad_request(words));
+            }
             range.at = revision;
             range.after = Some(after);
         }
@@ -125,6 +131,7 @@ impl Registry {
 
     /// A watcher of everything after `revision`.
     pub(crate) fn watch(&self, target: &Target, revision: u64) -> Result<Watcher, Status> {
+        self.expire_events(&target.kind);
         self.store
             .watch(&convert::resource(&target.kind), revision)
             .map_err(|error| Status::expired(error.to_string()))
@@ -137,8 +144,9 @@ fn write_token(revision: Option<u64>, last: &Key) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": VERSION, "rv": revision, "start": start}).to_string())
 }
 
-/// The revision (`None`: the current one) and the last key of the page before.
-fn read_token(token: &str) -> Result<(Option<u64>, Key), Status> {
+/// The revision (`None`: the current one) and the last key of the page before; a key may leave out
+/// the namespace of the list.
+fn read_token(token: &str, namespace: &str) -> Result<(Option<u64>, Key), Status> {
     let refused = |why: String| {
         Status::bad_request(format!("invalid continue token: continue key is not valid{why}"))
     };
@@ -163,8 +171,10 @@ fn read_token(token: &str) -> Result<(Option<u64>, Key), Status> {
         return Err(refused(format!(": encoded start key empty (version {VERSION})")));
     }
     let start = text("start").strip_suffix('\u{0}').unwrap_or(text("start"));
-    let key = start.split_once('/').filter(|(_, name)| is_plain(name));
-    let (namespace, name) = key.ok_or_else(|| refused(format!(": {}", text("start"))))?;
+    let (namespace, name) = start.split_once('/').unwrap_or((namespace, start));
+    if !is_plain(name) {
+        return Err(refused(format!(": {}", text("start"))));
+    }
     Ok((u64::try_from(revision).ok().filter(|revision| *revision > 0), Key::new(namespace, name)))
 }
 

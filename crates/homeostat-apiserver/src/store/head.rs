@@ -158,6 +158,14 @@ impl Head {
         }
     }
 
+    /// Lets go of all changes up to `revision`.
+    pub(super) fn forget_until(&mut self, revision: u64) {
+        while let Some((at, name)) = self.kept.pop_front_if(|(at, _)| *at <= revision) {
+            let older = |change: &Arc<Change>| change.object.revision <= at;
+            self.forget_while(&name, |resource| resource.changes.front().is_some_and(older));
+        }
+    }
+
     /// Forgets the oldest changes of a resource. Of a commit that is half forgotten the rest is
     /// never shown: whoever asks for it is told that it is gone, because the floor is that commit.
     fn forget_while(&mut self, name: &str, more: impl Fn(&Resource) -> bool) {

@@ -99,7 +99,7 @@ pub struct Range {
 /// How much of the past is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Changes of each resource; 4096 by default.
+    /// Changes of each resource; as many as fit by default.
     pub changes: usize,
     /// Bytes of all resources together that are kept for the past alone; 64 MiB by default.
     pub bytes: usize,
@@ -107,7 +107,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { changes: 4096, bytes: 64 * 1024 * 1024 }
+        Self { changes: usize::MAX, bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -265,6 +265,12 @@ impl Store {
             Some(flusher) => flusher.in_place(work),
             None => work(),
         }
+    }
+
+    /// Forgets all changes up to `revision`: whoever still wants them comes too late. It shows with
+    /// the next commit.
+    pub fn forget_until(&self, revision: u64) {
+        self.writers().head.forget_until(revision);
     }
 
     /// Commits `draft` under `key`.

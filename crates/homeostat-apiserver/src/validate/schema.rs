@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{format, invalid, join, not_supported};
+use crate::alike;
 use crate::field::{FieldError, Reason};
 use crate::schema::{ListType, Node, Schema, Type};
 
@@ -245,41 +246,28 @@ fn allowed(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>)
 fn unique(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
     match &node.list_type {
         ListType::Atomic if node.bounds.unique_items => {
-            if items.iter().enumerate().any(|(index, item)| items[..index].contains(item)) {
+            if !alike::repeated(items).is_empty() {
                 let detail = format!("{path} in body shouldn't contain duplicates");
                 errors.push(invalid(path, Value::from(items.to_vec()), detail));
             }
         }
         ListType::Atomic => {}
         ListType::Set => {
-            for (index, item) in items.iter().enumerate() {
-                if items[..index].contains(item) {
-                    errors.push(FieldError::new(
-                        format!("{path}[{index}]"),
-                        Reason::Duplicate,
-                        item.clone(),
-                        "",
-                    ));
-                }
+            for index in alike::repeated(items) {
+                let (path, item) = (format!("{path}[{index}]"), items[index].clone());
+                errors.push(FieldError::new(path, Reason::Duplicate, item, ""));
             }
         }
         ListType::Map(keys) => {
-            let key_of = |item: &Value| -> Map<String, Value> {
+            let key_of = |item: &Value| -> Value {
                 let entries =
                     keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-                entries.collect()
+                Value::Object(entries.collect())
             };
-            let all: Vec<Map<String, Value>> = items.iter().map(key_of).collect();
-            for (index, key) in all.iter().enumerate() {
-                if all[..index].contains(key) {
-                    let value = Value::Object(key.clone());
-                    errors.push(FieldError::new(
-                        format!("{path}[{index}]"),
-                        Reason::Duplicate,
-                        value,
-                        "",
-                    ));
-                }
+            let all: Vec<Value> = items.iter().map(key_of).collect();
+            for index in alike::repeated(&all) {
+                let (path, key) = (format!("{path}[{index}]"), all[index].clone());
+                errors.push(FieldError::new(path, Reason::Duplicate, key, ""));
             }
         }
     }

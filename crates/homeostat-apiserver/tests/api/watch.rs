@@ -1,5 +1,9 @@
+use std::time::Duration;
+
 use futures::TryStreamExt as _;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams,
+};
 use serde_json::{Value, json};
 
 use super::{api, client, client_of, create};
@@ -101,4 +105,44 @@ async fn an_event_is_forgotten_an_hour_after_it_was_last_written() {
     let left = events.list(&kube::api::ListParams::default()).await.unwrap();
     let left: Vec<_> = left.iter().filter_map(|event| event.metadata.name.as_deref()).collect();
     assert_eq!(left, ["new", "repeated"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happened_within_five_minutes_can_be_watched_however_much_it_was() {
+    let maps = api(&client(), "", "ConfigMap");
+    let made = create(&maps, config_map("a", "web")).await;
+    let from = made.metadata.resource_version.unwrap();
+    for count in 0..4200 {
+        let patch = Patch::Merge(json!({"data": {"count": count.to_string()}}));
+        maps.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    }
+    let seen = events(&maps, &WatchParams::default().timeout(1), &from).await;
+    assert_eq!(seen.iter().filter(|event| *event == "modified a").count(), 4200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_older_than_ten_minutes_is_forgotten_with_the_next_write() {
+    let maps = api(&client(), "", "ConfigMap");
+    let made = create(&maps, config_map("a", "web")).await;
+    let from = made.metadata.resource_version.unwrap();
+    create(&maps, config_map("b", "web")).await;
+    for name in ["c", "d", "e"] {
+        tokio::time::advance(Duration::from_secs(301)).await;
+        create(&maps, config_map(name, "web")).await;
+    }
+    let seen = events(&maps, &WatchParams::default().timeout(1), &from).await;
+    assert_eq!(seen, ["error 410"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_gone_after_an_hour_though_nobody_writes_anything() {
+    let events = api(&client(), "", "Event");
+    let about = json!({"kind": "Pod", "namespace": "default", "name": "p"});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
+        "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"});
+    create(&events, event).await;
+    tokio::time::advance(Duration::from_secs(3599)).await;
+    assert_eq!(events.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(events.list(&ListParams::default()).await.unwrap().items.len(), 0);
 }

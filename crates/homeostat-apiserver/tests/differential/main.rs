@@ -42,6 +42,7 @@ const ONLY: &str = "HOMEOSTAT_DIFFERENTIAL_ONLY";
 const AREAS: &[(&str, &str)] = &[
     ("create", include_str!("areas/create.http")),
     ("read", include_str!("areas/read.http")),
+    ("options", include_str!("areas/options.http")),
     ("forms", include_str!("areas/forms.http")),
     ("watch", include_str!("areas/watch.http")),
     ("update", include_str!("areas/update.http")),

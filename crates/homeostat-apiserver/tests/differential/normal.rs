@@ -111,6 +111,11 @@ impl Normal {
         (name, value)
     }
 
+    /// Whether the text is a uid and nothing else.
+    pub(crate) fn is_uid(&self, text: &str) -> bool {
+        self.uid.find(text).is_some_and(|found| found.len() == text.len())
+    }
+
     fn note_generated_name(&mut self, object: &Value) {
         let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         if let (Some(prefix), Some(name)) = (field("/generateName"), field("/name"))

@@ -1,6 +1,7 @@
 //! One of the two servers: sends steps to it and keeps what later steps refer to.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::time::Duration;
 
 use homeostat_env::Env;
@@ -17,11 +18,14 @@ use crate::script::Step;
 /// How often a step with `@until` is sent, a twentieth of a second apart.
 const ATTEMPTS: u32 = 200;
 
+/// Headers of the connection, which the other side has no part in.
+const TRANSPORT: [&str; 3] = ["content-length", "date", "transfer-encoding"];
+
 /// What a server said, normalised.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
-    /// Those that clients act on.
+    /// All but those of the transport.
     pub(crate) headers: BTreeMap<String, String>,
     /// JSON (or YAML) as such, a watch as a list of events, anything else as a string.
     pub(crate) body: Value,
@@ -34,6 +38,8 @@ pub(crate) struct Side {
     variables: BTreeMap<String, String>,
     pattern: Regex,
     normal: Normal,
+    /// Schemas and levels of flow control, by their uid.
+    flows: BTreeMap<String, String>,
 }
 
 impl Side {
@@ -41,7 +47,8 @@ impl Side {
     pub(crate) fn new(client: Client, id: &str) -> Self {
         let variables = BTreeMap::from([("ns".to_owned(), id.to_owned())]);
         let pattern = Regex::new(r"\{\{([a-z0-9.]+)\}\}").unwrap();
-        Self { env: Env::system(), client, variables, pattern, normal: Normal::default() }
+        let (normal, flows) = (Normal::default(), BTreeMap::new());
+        Self { env: Env::system(), client, variables, pattern, normal, flows }
     }
 
     /// Gives a variable a value.
@@ -54,7 +61,8 @@ impl Side {
     }
 
     /// Makes the namespace, and in it the account that Pods need.
-    pub(crate) async fn prepare(&self) {
+    pub(crate) async fn prepare(&mut self) {
+        self.learn_flows().await;
         let name = self.namespace();
         let space = json!({"metadata": {"name": name}});
         let account = json!({"metadata": {"name": "default"}});
@@ -103,19 +111,49 @@ impl Side {
             }
             self.env.sleep(Duration::from_millis(50)).await;
         };
-        let header = |name: &str| {
-            let values: Vec<_> =
-                headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).collect();
-            (!values.is_empty()).then(|| (name.to_owned(), self.normal.text(&values.join("; "))))
-        };
-        let shown = ["content-type", "warning", "retry-after", "www-authenticate"];
-        let shown: BTreeMap<_, _> = shown.into_iter().filter_map(header).collect();
+        let mut shown = self.shown(&headers);
+        if step.headers.iter().any(|(name, _)| name == "user-agent") {
+            // Whoever calls itself a program for people gets JSON in lines.
+            shown.insert("(lines)".to_owned(), text.trim_end().lines().count().to_string());
+        }
         let media = shown.get("content-type").map_or("", String::as_str);
         let body = read(media, path.contains("watch="), &text);
         if let Some(name) = &step.save {
             self.save(name, &body);
         }
         Answer { code, headers: shown, body: self.normal.value(body) }
+    }
+
+    /// All headers but those that tell of the transport, with roles for what cannot be equal.
+    fn shown(&self, headers: &HeaderMap) -> BTreeMap<String, String> {
+        let mut shown = BTreeMap::new();
+        for name in headers.keys().filter(|name| !TRANSPORT.contains(&name.as_str())) {
+            let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+            let value = values.collect::<Vec<_>>().join("; ");
+            let value = match name.as_str() {
+                "audit-id" if self.normal.is_uid(&value) => "<uid>".to_owned(),
+                "etag" | "last-modified" => format!("<{name}>"),
+                name if name.starts_with("x-kubernetes-pf-") => {
+                    self.flows.get(&value).cloned().unwrap_or(value)
+                }
+                _ => self.normal.text(&value),
+            };
+            shown.insert(name.to_string(), value);
+        }
+        shown
+    }
+
+    /// Learns the names of the schemas and levels that headers tell the uids of.
+    async fn learn_flows(&mut self) {
+        for plural in ["flowschemas", "prioritylevelconfigurations"] {
+            let path = format!("/apis/flowcontrol.apiserver.k8s.io/v1/{plural}");
+            let (_, _, text) = self.exchange("GET", &path, &[], String::new()).await;
+            let list: Value = serde_json::from_str(&text).unwrap();
+            for item in list["items"].as_array().into_iter().flatten() {
+                let text = |field: &str| item["metadata"][field].as_str().unwrap().to_owned();
+                self.flows.insert(text("uid"), text("name"));
+            }
+        }
     }
 
     fn save(&mut self, name: &str, body: &Value) {
@@ -166,7 +204,13 @@ impl Side {
             Err(error) => return (0, HeaderMap::new(), error.to_string()),
         };
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
+        let mut bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        if parts.headers.get("content-encoding").is_some_and(|encoding| encoding == "gzip") {
+            let mut text = Vec::new();
+            if flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text).is_ok() {
+                bytes = text;
+            }
+        }
         (parts.status.as_u16(), parts.headers, String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -2,9 +2,15 @@
 //! change (`bootstrap::flow_upkeep`).
 
 use super::{Hooks, NONE};
+use crate::registry::Writer;
 
 pub(super) const HOOKS: Hooks = Hooks {
-    committed: Some(|writer, _, _, _| writer.registry.disturb()),
-    removed: |writer, _, _| writer.registry.disturb(),
+    committed: Some(|writer, _, _, _| changed(writer)),
+    removed: |writer, _, _| changed(writer),
     ..NONE
 };
+
+fn changed(writer: &Writer<'_>) {
+    writer.registry.flows.forget();
+    writer.registry.disturb();
+}
