@@ -9,6 +9,7 @@ use http::{HeaderMap, Request};
 
 use super::client_certificate::Shown;
 use super::impersonate::impersonate;
+use super::protocol_token::ProtocolToken;
 use super::{Attributes, ISSUER, User};
 use crate::http::Marks;
 use crate::server::Shared;
@@ -29,8 +30,12 @@ fn authenticate<B>(shared: &Shared, request: &Request<B>) -> Result<Arc<User>, S
     if let Ok(Some(user)) = certified {
         return Ok(user);
     }
+    let among_protocols = request.extensions().get::<ProtocolToken>();
     match (bearer(request.headers()), outside) {
         (Some(token), _) => bearer_user(shared, token).ok_or_else(Status::unauthorized),
+        (None, _) if among_protocols.is_some() => among_protocols
+            .and_then(|token| bearer_user(shared, token.0.as_deref()?))
+            .ok_or_else(Status::unauthorized),
         (None, None) => Ok(User::admin()),
         (None, Some(_)) => match certified {
             Ok(_) => Ok(User::anonymous()),

@@ -9,6 +9,7 @@ mod authenticate;
 mod certificates;
 mod client_certificate;
 mod impersonate;
+pub(crate) mod protocol_token;
 mod rbac;
 mod token;
 mod user;

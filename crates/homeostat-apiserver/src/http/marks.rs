@@ -19,6 +19,7 @@ pub(crate) struct Marks {
     pub(crate) flow: Option<Flow>,
     /// The user may not, or cannot be whom they want to be.
     pub(crate) refused: bool,
+    left_off: bool,
 }
 
 impl Marks {
@@ -29,9 +30,14 @@ impl Marks {
         Self { audit_id, ..Self::default() }
     }
 
+    /// Leaves the answer as it is.
+    pub(crate) fn leave_off(&mut self) {
+        self.left_off = true;
+    }
+
     /// Marks the answer. Those of others, which are passed on, stay as they are.
     pub(crate) fn put_on(self, response: &mut Response<Body>) {
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        if self.left_off || response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
         let headers = response.headers_mut();

@@ -24,6 +24,7 @@ mod shown;
 mod subresource;
 mod verbs;
 mod watch;
+pub(crate) mod websocket;
 
 pub use body::Body;
 pub(crate) use marks::Marks;

@@ -13,9 +13,10 @@ use super::dressed::Dress;
 use super::marks::Marks;
 use super::negotiate::{self, Accepted, Encoding};
 use super::route::{self, ResourcePath, Route};
+use super::websocket::Offer;
 use super::{answer, decode, discovery, health, node};
 use crate::aside;
-use crate::auth::{Outside, Tokens, User, caller};
+use crate::auth::{Outside, Tokens, User, caller, protocol_token};
 use crate::kinds::Kind;
 use crate::metrics::{self, Measure, Sort};
 use crate::registry::options::{self, Query};
@@ -51,13 +52,22 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
 
 async fn route(
     shared: &Arc<Shared>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     measure: &mut Measure,
     marks: &mut Marks,
 ) -> Result<Response<Body>, Status> {
+    protocol_token::take(&mut request);
     let user = caller(shared, &request, marks)?;
     match route::parse(request.uri().path()) {
-        Route::Resource(path) => resource(shared, user, path, request, measure).await,
+        Route::Resource(path) => {
+            let begins = path.name.is_empty() || path.watch;
+            let offer = if begins { Offer::of(&mut request, path.watch) } else { None };
+            let response = resource(shared, user, path, request, measure).await?;
+            Ok(match offer {
+                Some(offer) => offer.take(response, marks),
+                None => response,
+            })
+        }
         Route::Health { root, check } => {
             if check.is_empty() {
                 measure.name(Sort::path(&format!("/{root}")), false);

@@ -32,6 +32,7 @@ mod verbs;
 mod versions;
 mod watch;
 mod webhooks;
+mod websocket;
 
 use std::fmt::Debug;
 

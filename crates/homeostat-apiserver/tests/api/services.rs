@@ -1,4 +1,4 @@
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::{api, client, create, object, refusal};
@@ -38,6 +38,24 @@ async fn a_node_port_comes_with_the_type_and_goes_with_it() {
     let patch = Patch::Merge(json!({"spec": {"type": "ClusterIP"}}));
     let back = services.patch("a", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(back.data["spec"]["ports"][0].get("nodePort"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_port_belongs_to_one_service_until_that_goes() {
+    let services = api(&client(), "", "Service");
+    let with = |name: &str, port: i64| {
+        let mut wanted = service(name, json!({"type": "NodePort"}));
+        wanted["spec"]["ports"][0]["nodePort"] = port.into();
+        wanted
+    };
+    create(&services, with("a", 30_001)).await;
+    let params = PostParams::default();
+    let refused = services.create(&params, &object(with("b", 30_001))).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+    let refused = services.create(&params, &object(with("b", 29_999))).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+    services.delete("a", &DeleteParams::default()).await.unwrap();
+    create(&services, with("b", 30_001)).await;
 }
 
 #[tokio::test(start_paused = true)]

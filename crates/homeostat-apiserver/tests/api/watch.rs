@@ -81,7 +81,7 @@ async fn a_watch_without_a_length_of_its_own_lasts_half_an_hour_or_more() {
 
 #[tokio::test(start_paused = true)]
 async fn an_absurd_length_of_a_watch_is_cut_down() {
-    let path = format!("/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds={}", u64::MAX);
+    let path = format!("/api/v1/configmaps?watch=1&resourceVersion=0&timeoutSeconds={}", i64::MAX);
     let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
     assert_eq!(client().send(request).await.unwrap().status(), 200);
 }

@@ -1,0 +1,114 @@
+//! Watches over a WebSocket, as browsers open them.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::StreamExt as _;
+use homeostat_apiserver::{Identity, Server, ServerConfig};
+use homeostat_env::Env;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+const WATCH: &str =
+    "/api/v1/namespaces?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Ddefault";
+const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// A server over TLS, how it is reached and its admin's token.
+struct Served {
+    listener: std::net::SocketAddr,
+    ca: String,
+    token: String,
+}
+
+async fn serve() -> Served {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let access = identity.access().clone();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { server.serve_tls(listener, identity).await });
+    Served { listener: address, ca: access.ca_pem, token: access.token }
+}
+
+impl Served {
+    /// Sends a request and gives the head of the answer, and the connection.
+    async fn ask(&self, headers: &str) -> (String, TlsStream<TcpStream>) {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.ca.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let stream = TcpStream::connect(self.listener).await.unwrap();
+        let name = "localhost".try_into().unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        let request = format!("GET {WATCH} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        (String::from_utf8(head).unwrap(), stream)
+    }
+}
+
+fn status(head: &str) -> &str {
+    head.lines().next().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_watch_over_a_websocket_sends_an_event_per_message_and_says_goodbye() {
+    let served = serve().await;
+    let token = URL_SAFE_NO_PAD.encode(&served.token);
+    let protocols = format!("base64url.bearer.authorization.k8s.io.{token}, mine");
+    let headers =
+        format!("{HANDSHAKE}Origin: http://here\r\nSec-WebSocket-Protocol: {protocols}\r\n");
+    let (head, stream) = served.ask(&headers).await;
+    assert_eq!(status(&head), "HTTP/1.1 101 Switching Protocols");
+    let head = head.to_lowercase();
+    assert!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
+    assert!(head.contains("sec-websocket-protocol: mine"), "{head}");
+    assert!(!head.contains(&token.to_lowercase()), "{head}");
+
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+    let Some(Ok(Message::Text(event))) = socket.next().await else { panic!("no event") };
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(event["type"], "ADDED");
+    assert_eq!(event["object"]["metadata"]["name"], "default");
+    let Some(Ok(Message::Close(Some(end)))) = socket.next().await else { panic!("no end") };
+    assert_eq!(u16::from(end.code), 1000);
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_none_is_refused_and_so_is_a_token_that_is_wrong() {
+    let served = serve().await;
+    let bearer = format!("Authorization: Bearer {}\r\n", served.token);
+    let origin = "Origin: http://here\r\n";
+    let old = HANDSHAKE.replace("Version: 13", "Version: 8");
+    let wrong = "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.YWJj, mine\r\n";
+    for (headers, expected) in [
+        (format!("{bearer}{HANDSHAKE}"), "HTTP/1.1 403 Forbidden"),
+        (format!("{bearer}{origin}{old}"), "HTTP/1.1 400 Bad Request"),
+        (
+            format!("{bearer}{origin}{HANDSHAKE}Sec-WebSocket-Protocol: a, b\r\n"),
+            "HTTP/1.1 400 Bad Request",
+        ),
+        (format!("{origin}{HANDSHAKE}{wrong}"), "HTTP/1.1 401 Unauthorized"),
+    ] {
+        let (head, _) = served.ask(&headers).await;
+        assert_eq!(status(&head), expected, "{headers}");
+    }
+}
