@@ -67,7 +67,7 @@ mod tests {
     fn a_token_among_the_protocols_is_taken_and_the_others_are_left() {
         let token = "base64url.bearer.authorization.k8s.io.c2VjcmV0";
         let secret = Some(ProtocolToken(Some("secret".to_owned())));
-        assert_eq!(taken(&[token, "a, b"]), (secret.clone(), Some("a,b".to_owned())));
+        assert_eq!(taken(&[token, "a, b"]), (secret, Some("a,b".to_owned())));
         assert_eq!(taken(&["a"]), (None, Some("a".to_owned())));
         let none = Some(ProtocolToken(None));
         assert_eq!(taken(&[token]).0, none, "no other protocol");

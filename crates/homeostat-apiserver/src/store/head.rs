@@ -160,7 +160,8 @@ impl Head {
 
     /// Lets go of all changes up to `revision`.
     pub(super) fn forget_until(&mut self, revision: u64) {
-        while let Some((at, name)) = self.kept.pop_front_if(|(at, _)| *at <= revision) {
+        while self.kept.front().is_some_and(|(at, _)| *at <= revision) {
+            let Some((at, name)) = self.kept.pop_front() else { return };
             let older = |change: &Arc<Change>| change.object.revision <= at;
             self.forget_while(&name, |resource| resource.changes.front().is_some_and(older));
         }

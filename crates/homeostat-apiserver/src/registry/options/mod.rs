@@ -76,15 +76,15 @@ pub(crate) fn read(text: &str) -> Query {
     query
 }
 
-/// Whether nothing shall be written, or what is asked for instead.
-fn dry_run(query: &Query) -> Result<bool, FieldError> {
-    let Some(given) = query.get(DRY_RUN) else { return Ok(false) };
+/// Whether nothing shall be written; what is asked for instead is an error.
+fn dry_run(query: &Query, errors: &mut Vec<FieldError>) -> bool {
+    let Some(given) = query.get(DRY_RUN) else { return false };
     let words: Vec<&str> = given.split('\n').collect();
-    if words.iter().all(|word| *word == "All") {
-        return Ok(true);
+    if words.iter().any(|word| *word != "All") {
+        let accepted = "supported values: \"All\"";
+        errors.push(FieldError::new(DRY_RUN, Reason::NotSupported, words.into(), accepted));
     }
-    let accepted = "supported values: \"All\"";
-    Err(FieldError::new(DRY_RUN, Reason::NotSupported, words.into(), accepted))
+    true
 }
 
 /// A whole number as Go reads it; `None` where the parameter is not there.
@@ -173,10 +173,7 @@ impl WriteOptions {
             errors.push(FieldError::forbidden("force", why));
         }
         errors.extend(manager_problems(given));
-        let dry_run = dry_run(query).unwrap_or_else(|error| {
-            errors.push(error);
-            true
-        });
+        let dry_run = dry_run(query, &mut errors);
         let validation = match text(query, "fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
