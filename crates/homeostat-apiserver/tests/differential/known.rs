@@ -32,11 +32,6 @@ pub(crate) const KNOWN: &[Known] = &[
         "message",
         "a Scale that is no object is refused in fewer words",
     ),
-    known(
-        "subresources: what policies see of subresources / a scale patched to words",
-        "message",
-        "a Scale has no managedFields here, so they are not told with a patch that does not fit",
-    ),
 ];
 
 /// The row that accepts the difference.
