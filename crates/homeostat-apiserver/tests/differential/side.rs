@@ -61,8 +61,7 @@ impl Side {
     }
 
     /// Makes the namespace, and in it the account that Pods need.
-    pub(crate) async fn prepare(&mut self) {
-        self.learn_flows().await;
+    pub(crate) async fn prepare(&self) {
         let name = self.namespace();
         let space = json!({"metadata": {"name": name}});
         let account = json!({"metadata": {"name": "default"}});
@@ -111,6 +110,11 @@ impl Side {
             }
             self.env.sleep(Duration::from_millis(50)).await;
         };
+        let is_flow = |name: &str| name.starts_with("x-kubernetes-pf-");
+        let mut uids = headers.iter().filter(|(name, _)| is_flow(name.as_str()));
+        if uids.any(|(_, uid)| uid.to_str().is_ok_and(|uid| !self.flows.contains_key(uid))) {
+            self.learn_flows().await;
+        }
         let mut shown = self.shown(&headers);
         if step.headers.iter().any(|(name, _)| name == "user-agent") {
             // Whoever calls itself a program for people gets JSON in lines.

@@ -118,7 +118,7 @@ impl Live {
         // Objects that are there have a namespace each: some have a say in others.
         let is_stored = way != Way::Create;
         let namespace = if is_stored { format!("{run}-{at}") } else { run.to_owned() };
-        let (mut ours, mut theirs) = servers.sides(&namespace);
+        let (ours, theirs) = servers.sides(&namespace);
         let owns_namespace = is_stored || at == 0;
         if owns_namespace {
             tokio::join!(ours.prepare(), theirs.prepare());
