@@ -17,7 +17,7 @@ pub use delete::DeleteOptions;
 pub(crate) use list::revision;
 pub use list::{Freshness, ListOptions};
 
-/// Query parameters, first value of each name; of [`DRY_RUN`] all of them, in lines.
+/// Query parameters, first value of each name; of `dryRun` all of them, in lines.
 pub type Query = BTreeMap<String, String>;
 
 /// The only parameter that is a list.
