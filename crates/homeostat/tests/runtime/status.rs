@@ -101,8 +101,7 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
         let running = cluster.start(Controller::new(judge)).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
-        cluster.nothing_more().await;
-        assert_eq!(journal.total(), 1, "its own condition must not wake it:\n{journal}");
+        cluster.quiet().await;
         let api = cluster.api::<PodDisruptionBudget>();
         let status = api.get("a").await.unwrap().status.unwrap();
         let degraded = condition::get(&status.conditions, "Degraded").unwrap();
@@ -112,6 +111,8 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].type_.as_deref(), Some("Warning"));
         assert_eq!(events[0].regarding.as_ref().unwrap().name.as_deref(), Some("a"));
+        cluster.nothing_more().await;
+        assert_eq!(journal.total(), 1, "its own condition must not wake it:\n{journal}");
 
         cluster.patch::<PodDisruptionBudget>("a", json!({ "spec": { "minAvailable": 1 } })).await;
         cluster.runs(&journal, 2).await;
@@ -142,7 +143,7 @@ fn a_reconcile_that_names_the_cause_of_its_terminal_error_is_not_overruled() {
         let running = cluster.start(Controller::new(judge)).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
-        cluster.nothing_more().await;
+        cluster.quiet().await;
         let conditions = async || {
             let object = cluster.api::<PodDisruptionBudget>().get("a").await.unwrap();
             object.status.unwrap().conditions
