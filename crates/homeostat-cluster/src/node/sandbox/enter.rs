@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{chdir, chroot, fchdir, setsid};
 
-use super::step::Step;
+use super::step::{Step, typed_signals};
 use super::{Entry, Program, Tier, began, exit_code, init, parent, take_ports};
 
 /// Exit code when the program could not be started, as shells have it.
@@ -49,13 +48,13 @@ fn run(args: &[String]) -> Result<i32> {
     // In the container's namespaces, where it takes no renouncing of rights. A host that does not
     // allow it was complained about when the container started.
     take_ports(entry.ports.as_ref())?;
+    if entry.terminal {
+        // Control-C is for the program: what it makes of it is the exit code. Before there is one, or
+        // it may be typed when the program runs and this process has not come so far.
+        typed_signals().thread_block()?;
+    }
     let mut child =
         bound(&entry)?.spawn().map_err(|error| Error::other(init::why(&entry.program, &error)))?;
-    if entry.terminal {
-        // Control-C is for the program: what it makes of it is the exit code. Only now, for what is
-        // blocked before is blocked in the program too.
-        SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT]).thread_block()?;
-    }
     Ok(exit_code(child.wait()?))
 }
 
@@ -67,7 +66,8 @@ fn bound(entry: &Entry) -> Result<Command> {
     let parent = if entry.tier == Tier::Raw { std::process::id() } else { 0 };
     // Called so there and not here: this process is in no pid namespace where it could find itself.
     let called = entry.tier == Tier::User;
-    let step = Step { parent: Some(parent), user, group, groups, called, ..Step::default() };
+    let (parent, unblocks) = (Some(parent), entry.terminal);
+    let step = Step { parent, user, group, groups, called, unblocks, ..Step::default() };
     let mut command = step.command(&entry.program)?;
     if !entry.terminal {
         command.process_group(0);

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Gid, Uid, geteuid, getppid, setgid, setgroups, setsid, setuid};
 use rustix::io::FdFlags;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub(super) struct Step {
     pub(super) called: bool,
     /// Whether standard input is a terminal whose session it leads.
     pub(super) leads: bool,
+    /// Whether it hears what is typed to end it, to which its parent is deaf.
+    pub(super) unblocks: bool,
     /// The descriptor on which to say why the program could not be executed; standard error by
     /// default.
     pub(super) report: Option<i32>,
@@ -95,6 +97,11 @@ pub(super) fn main(args: &[String]) -> i32 {
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED }
 }
 
+/// What a terminal sends when somebody wants the program to end.
+pub(super) fn typed_signals() -> SigSet {
+    SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT])
+}
+
 /// The descriptor that was left open for this process, as one that the program will not have.
 fn closing_by_itself(number: i32) -> Result<File> {
     let again = File::options().write(true).open(format!("/proc/self/fd/{number}"))?;
@@ -119,6 +126,9 @@ fn take(step: &Step, argv: &[String]) -> Result<()> {
         if getppid().as_raw().cast_unsigned() != parent {
             return Err(Error::other("nobody waits for the program any more"));
         }
+    }
+    if step.unblocks {
+        typed_signals().thread_unblock()?;
     }
     let name = argv.first().map_or("", String::as_str);
     let error = Command::new(name).args(argv.iter().skip(1)).exec();
