@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     #[diagnostic(help("name another file with --kubeconfig FILE, or stop that cluster first"))]
     KubeconfigTaken { path: PathBuf },
 
-    #[error("{} is there already, and names clusters or users that are not homeostat's", path.display())]
+    #[error("{} is there already, and is not a kubeconfig of homeostat's alone", path.display())]
     #[diagnostic(help(
         "name a new file with --kubeconfig FILE: it is overwritten, and removed at the end"
     ))]

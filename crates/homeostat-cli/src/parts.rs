@@ -16,8 +16,9 @@ use crate::failure::Failure;
 use crate::lease;
 use crate::operators::Operator;
 
-/// How long running reconciles may take to finish once asked to stop.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long running reconciles may take to finish once asked to stop. Most need no time; the folder of
+/// a volume on a busy disk does.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The controllers, the operators and the node, at work on one server.
 pub(crate) struct Parts {
@@ -60,10 +61,19 @@ impl Parts {
         Ok(Self { client, cluster, agent, _place: place })
     }
 
-    /// Controllers first, so that nobody makes anew what the node ends. Programs in Pods have a few
-    /// seconds to end by themselves, unless `impatience` is over before.
-    pub(crate) async fn stop(self, impatience: impl Future<Output = ()>) -> Result<(), Failure> {
-        let stopped = self.cluster.stop().await;
+    /// Controllers first, so that nobody makes anew what the node ends. What they are at, and programs
+    /// in Pods, have a few seconds to end by themselves, unless `impatience` is over before.
+    pub(crate) async fn stop(
+        self,
+        impatience: impl Future<Output = ()> + Send,
+    ) -> Result<(), Failure> {
+        let impatience = impatience.boxed().shared();
+        let stopped = tokio::select! {
+            biased;
+            stopped = self.cluster.stop() => stopped,
+            // Whoever does not want to wait is not told of what was not waited for.
+            () = impatience.clone() => Ok(()),
+        };
         self.agent.stop_until(impatience).await;
         stopped.map_err(|error| Failure::Stop(error.into()))
     }

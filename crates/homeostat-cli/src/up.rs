@@ -145,6 +145,11 @@ impl Up {
                     remark(&words);
                 }
             }
+            if self.demo && waits_for_a_server(&chosen) {
+                remark(
+                    "the demo's LogicalDatabase waits for the server of a Database: add database to --with",
+                );
+            }
             // Not before: who reads this may use the operators' kinds at once.
             say(format_args!("ready {}", kubeconfig.path().display()));
             hint(kubeconfig.path(), self.demo);
@@ -171,6 +176,12 @@ impl Up {
         let served = serving.await.map_err(|error| Failure::Stop(error.into()))?;
         served.map_err(|error| Failure::Stop(error.into()))
     }
+}
+
+/// Whether the objects of the demo have a LogicalDatabase and no Database that it could be in.
+fn waits_for_a_server(chosen: &[Operator]) -> bool {
+    let has = |name: &str| chosen.iter().any(|operator| operator.name == name);
+    has("logical-database") && !has("database")
 }
 
 /// SIGINT and SIGTERM, and that the terminal was closed: the first asks for an end, the second for

@@ -177,7 +177,7 @@ fn exec_ends_with_the_command_though_input_still_comes() {
 
 #[test]
 fn attach_shows_what_a_container_writes_until_it_ends() {
-    with_every_kubectl(|up, kubectl| {
+    with_every_kubectl(|_, kubectl| {
         let mut command = kubectl(&["attach", "box"]);
         let mut attached = Running(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut output = BufReader::new(attached.0.stdout.take().unwrap());

@@ -104,7 +104,7 @@ fn a_kubeconfig_in_which_kubectl_chose_another_namespace_is_ours_all_the_same() 
     up.end(Signal::SIGTERM);
     assert!(std::fs::read_to_string(&file).unwrap().contains("production"));
     let words = refused(&["--kubeconfig", file.to_str().unwrap()]);
-    assert!(words.contains("names clusters or users that are not homeostat's"), "{words}");
+    assert!(words.contains("is not a kubeconfig of homeostat's alone"), "{words}");
 }
 
 #[test]

@@ -23,6 +23,9 @@ const GATE: &str = "cnat.programming-kubernetes.info/on-record";
 const POD_LOST: &str = "PodLost";
 const LOST: &str = "the Pod was removed before the command ended; it is not run again";
 
+/// What a node says of a container whose end it did not see.
+const UNSEEN: &str = "ContainerStatusUnknown";
+
 /// The reasons when it is known how the command ended.
 const SUCCEEDED: &str = "Succeeded";
 const WENT_WELL: &str = "the command succeeded";
@@ -264,7 +267,11 @@ fn container(pod: &Pod) -> Option<&ContainerStatus> {
 /// ` with exit code 3`, where the Pod says so.
 fn exit_code(pod: &Pod) -> String {
     let terminated = container(pod).and_then(|status| status.state.as_ref()?.terminated.as_ref());
-    terminated.map_or_else(String::new, |end| format!(" with exit code {}", end.exit_code))
+    terminated.map_or_else(String::new, |end| {
+        let unseen = end.reason.as_deref() == Some(UNSEEN);
+        let why = if unseen { ": its node ended before it, or with it" } else { "" };
+        format!(" with exit code {}{why}", end.exit_code)
+    })
 }
 
 #[cfg(test)]
@@ -297,5 +304,18 @@ mod tests {
         assert_eq!(reason(removed, "2026-01-01T00:00:12Z"), POD_LOST);
         assert_eq!(reason(removed, "2026-01-01T00:00:10Z"), POD_LOST);
         assert_eq!(reason(removed, "2026-01-01T00:00:09Z"), "CommandFailed");
+    }
+
+    #[test]
+    fn a_command_that_went_with_its_node_is_told_as_such() {
+        let ended = |reason: &str| {
+            let end = json!({ "exitCode": 137, "reason": reason });
+            let container = json!({ "name": "command", "ready": false, "restartCount": 0,
+                "image": "busybox", "imageID": "", "state": { "terminated": end } });
+            let pod = json!({ "status": { "containerStatuses": [container] } });
+            exit_code(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(ended("Error"), " with exit code 137");
+        assert_eq!(ended(UNSEEN), " with exit code 137: its node ended before it, or with it");
     }
 }

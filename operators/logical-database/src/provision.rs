@@ -15,6 +15,8 @@ pub(crate) enum Done {
     Nothing,
     /// Something was missing or different.
     Repaired,
+    /// The database was missing.
+    MadeAnew,
     /// Something was taken back that an earlier object had left.
     Adopted,
 }
@@ -136,7 +138,11 @@ async fn make_database(
     };
     server.run("to make the database", &statement).await?;
     server.run("to mark the database", &sql::mark_database(database, &marks.made)).await?;
-    Ok(if whose == Some(Whose::Retained) { Done::Adopted } else { Done::Repaired })
+    Ok(match whose {
+        None => Done::MadeAnew,
+        Some(Whose::Retained) => Done::Adopted,
+        Some(_) => Done::Repaired,
+    })
 }
 
 /// What of the two is ours: the role, the database.

@@ -141,7 +141,11 @@ async fn keep(
             let note = format!("role and database are in place again at {external_id}");
             ctx.event(EventType::Normal, "Corrected", note);
         }
-        Done::Repaired => {
+        Done::MadeAnew if was_ready => {
+            let note = format!("the database was gone: it is there again at {external_id}, empty");
+            ctx.event(EventType::Warning, "Corrected", note);
+        }
+        Done::Repaired | Done::MadeAnew => {
             let note = format!("role and database are in place at {external_id}");
             ctx.event(EventType::Normal, "Provisioned", note);
         }

@@ -67,7 +67,8 @@ fn status(app: &WebApp, deployment: &Deployment, stuck: Option<Trouble>) -> WebA
         condition::not_ready("RollingOut", message)
     } else if older > 0 {
         let message = format!(
-            "{older} of the version before have yet to be replaced, {updated} of {wanted} replicas are as declared now"
+            "{older} of the version before are kept until others take their place; {updated} of {wanted} of the \
+             declared version were begun"
         );
         condition::not_ready("RollingOut", message)
     } else {
@@ -112,7 +113,7 @@ mod tests {
         let (reason, message) = told(2, &seen);
         assert_eq!(reason, "RollingOut");
         assert!(message.starts_with("2 of the version before"), "{message}");
-        assert!(message.contains("1 of 2 replicas are as declared now"), "{message}");
+        assert!(message.contains("1 of 2 of the declared version were begun"), "{message}");
         let (reason, message) = told(3, &seen);
         assert_eq!(reason, "RollingOut");
         assert!(message.contains("has yet to take the change up"), "{message}");

@@ -75,7 +75,7 @@ fn events_about(chosen: &[Operator], events: &Informer) -> Vec<Value> {
 /// That the interrupt was heard: to end every process in order may take seconds.
 pub(crate) fn farewell() {
     if std::io::stdout().is_terminal() {
-        say(format_args!("\nending everything"));
+        say(format_args!("\nending everything; once more Ctrl-C, and no Pod is waited for"));
     }
 }
 

@@ -45,13 +45,15 @@ impl Kubeconfig {
     }
 
     fn write_below(folder: &Path, text: &str, port: u16) -> Result<Self, Failure> {
+        let (usual, beside) = (folder.join("kubeconfig"), folder.join(format!("{BESIDE}{port}")));
+        // A cluster that was killed, and that kept its port, goes on where terminals look for it.
+        if matches!(found(&beside), Found::Left) {
+            return put(&beside, text);
+        }
         sweep(folder);
-        let usual = folder.join("kubeconfig");
         match found(&usual) {
             Found::Nothing | Found::Left => put(&usual, text),
-            Found::Running | Found::Another => {
-                Self::write(&folder.join(format!("{BESIDE}{port}")), text)
-            }
+            Found::Running | Found::Another => Self::write(&beside, text),
         }
     }
 
@@ -290,6 +292,15 @@ current-context: homeostat
         let file = Kubeconfig::write_below(folder.path(), &ours("7"), 7).unwrap();
         assert_eq!(file.path().file_name().unwrap(), "kubeconfig-7");
         assert_eq!(fs::read_to_string(&usual).unwrap(), "the way to production");
+    }
+
+    #[test]
+    fn a_killed_cluster_that_keeps_its_port_goes_on_in_its_own_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("kubeconfig-2");
+        fs::write(&own, ours("2")).unwrap();
+        let again = Kubeconfig::write_below(folder.path(), &ours("2"), 2).unwrap();
+        assert_eq!(again.path().file_name(), own.file_name());
     }
 
     #[test]
