@@ -139,7 +139,9 @@ pub(crate) fn password_differs(present: &StatefulSet, wish: &StatefulSet) -> boo
 /// being set up, and it takes logins, which it does not while it recovers.
 const ACCEPTS_CLIENTS: &str = r#"
 pid="$PGDATA/postmaster.pid"
-test -n "$(sed -n 6p "$pid" 2>/dev/null)" && sed -n 8p "$pid" | grep -q '^ready'
+test -n "$(sed -n 6p "$pid" 2>/dev/null)" && sed -n 8p "$pid" | grep -q '^ready' && exit
+echo 'PostgreSQL does not take logins yet'
+exit 1
 "#;
 
 fn container(database: &Database) -> Container {

@@ -114,8 +114,14 @@ fn of_pod(object: &Value, now: Timestamp) -> (Health, String) {
         let words = if said.is_empty() { code.unwrap_or(phase) } else { format!("Failed: {said}") };
         return (Health::Failing, words);
     }
-    let well = waits.is_empty() && (phase == "Running" || phase == "Succeeded");
-    (Health::well_if(well), if waits.is_empty() { phase } else { waits })
+    if !waits.is_empty() {
+        return (Health::OnItsWay, waits);
+    }
+    let is_ready = find(object, condition::READY).is_some_and(|ready| ready["status"] == "True");
+    if phase == "Running" && !is_ready {
+        return (Health::OnItsWay, "Running, not ready".to_owned());
+    }
+    (Health::well_if(phase == "Running" || phase == "Succeeded"), phase)
 }
 
 /// What is wrong with it, if its conditions say so, else whether it is `Ready`.
@@ -205,6 +211,15 @@ mod tests {
         let mut ended = pod(json!({ "terminated": { "exitCode": 3 } }));
         ended["status"]["phase"] = json!("Failed");
         assert_eq!(seen("Pod", &ended), (Health::Failing, "Failed with exit code 3".to_owned()));
+    }
+
+    #[test]
+    fn a_pod_that_runs_is_well_when_it_is_ready() {
+        let mut running = with(&[("Ready", "False", "")]);
+        running["status"]["phase"] = json!("Running");
+        assert_eq!(seen("Pod", &running), (Health::OnItsWay, "Running, not ready".to_owned()));
+        running["status"]["conditions"][0]["status"] = json!("True");
+        assert_eq!(seen("Pod", &running), (Health::Well, "Running".to_owned()));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{BoxError, chain};
 
+/// How HTTP/2 calls the end of a connection whose server ends: no words for people.
+const IN_GOOD_ORDER: &str = "not a result of an error";
+
 /// The server of a client; clones share what is known of it.
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
@@ -41,7 +44,8 @@ impl Reach {
     pub(super) fn failed(&self, error: impl Into<BoxError>) -> BoxError {
         let (server, source) = (Arc::clone(&self.server), error.into());
         if !self.is_lost.swap(true, Ordering::Relaxed) {
-            let why = chain(&*source);
+            let why = Some(chain(&*source)).filter(|why| !why.ends_with(IN_GOOD_ORDER));
+            let why = why.unwrap_or_else(|| "it has ended the connection".to_owned());
             tracing::warn!("the API at {server} cannot be reached and is tried again: {why}");
         }
         Unreachable { server, source }.into()
