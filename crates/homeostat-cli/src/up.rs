@@ -167,7 +167,7 @@ impl Up {
                 () = interruptions.next() => Ok(()),
                 ended = show => ended,
             };
-            demo::farewell();
+            demo::farewell(self.demo);
             parts.stop(interruptions.next()).await?;
             ended?;
         }

@@ -56,10 +56,19 @@ impl Plain {
         self.said = now;
         let moves = facts.iter().any(|fact| fact.health == Health::OnItsWay);
         if !facts.is_empty() && !moves {
-            let advice = self.advice.take();
-            lines.extend(advice.iter().flat_map(|advice| advice.lines()).map(str::to_owned));
+            lines.extend(self.advise());
         }
         lines
+    }
+
+    pub(crate) fn owes_advice(&self) -> bool {
+        self.advice.is_some()
+    }
+
+    /// What its reader may do next, if that was not said before.
+    pub(crate) fn advise(&mut self) -> Vec<String> {
+        let advice = self.advice.take();
+        advice.iter().flat_map(|advice| advice.lines()).map(str::to_owned).collect()
     }
 }
 
@@ -104,6 +113,15 @@ mod tests {
         assert_eq!(plain.news(&pod(Health::OnItsWay, "Pending")), ["Pod p: Pending"]);
         let told = plain.news(&pod(Health::Failing, "ErrImagePull"));
         assert_eq!(told, ["Pod p: ErrImagePull", "try this", "then that"], "it may not get better");
+        assert_eq!(plain.news(&pod(Health::Well, "Running")), ["Pod p: Running"]);
+        assert!(!plain.owes_advice());
+    }
+
+    #[test]
+    fn advice_that_is_asked_for_is_not_told_again() {
+        let mut plain = Plain::ending_with("try this".to_owned());
+        assert!(plain.owes_advice());
+        assert_eq!(plain.advise(), ["try this"]);
         assert_eq!(plain.news(&pod(Health::Well, "Running")), ["Pod p: Running"]);
     }
 }

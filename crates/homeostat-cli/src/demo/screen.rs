@@ -62,6 +62,18 @@ impl Screen {
         }
     }
 
+    /// Whether its reader has yet to be told what to do next.
+    pub(crate) fn owes_advice(&self) -> bool {
+        matches!(self, Self::Lines(plain) if plain.owes_advice())
+    }
+
+    /// Tells its reader now, whatever is still on its way.
+    pub(crate) fn advise(&mut self, now: Timestamp) {
+        if let Self::Lines(plain) = self {
+            plain.advise().iter().for_each(|words| say(format_args!("{}", timed(now, words))));
+        }
+    }
+
     /// Shows how things are, and what was done since it was asked last.
     pub(crate) fn show(&mut self, facts: Vec<Fact>, news: Vec<Deed>, now: Timestamp) {
         match self {

@@ -26,6 +26,10 @@ use crate::say::say;
 /// Changes come in bursts; a picture a tenth of a second is enough for eyes.
 const FRAME: Duration = Duration::from_millis(100);
 
+/// So long after the last change whoever reads lines is told what to do next: what is still on its way
+/// waits for something.
+const QUIET: Duration = Duration::from_secs(20);
+
 /// Makes the demo's objects, and shows them, what they own and what becomes of them, until dropped.
 pub(crate) async fn watch(
     client: kube::Client,
@@ -54,6 +58,10 @@ pub(crate) async fn watch(
             biased;
             () = changed.notified() => env.sleep(FRAME).await,
             call = calls.next() => screen.heed(call),
+            () = env.sleep(QUIET), if screen.owes_advice() => {
+                screen.advise(env.now());
+                continue;
+            }
         }
         let news = feed.news(&events_about(&chosen, &events));
         let now = env.now();
@@ -72,10 +80,13 @@ fn events_about(chosen: &[Operator], events: &Informer) -> Vec<Value> {
     all.filter(is_about).collect()
 }
 
-/// That the interrupt was heard: to end every process in order may take seconds.
-pub(crate) fn farewell() {
-    if std::io::stdout().is_terminal() {
-        say(format_args!("\nending everything; once more Ctrl-C, and no Pod is waited for"));
+/// That the interrupt was heard: to end every process in order may take seconds. Who reads the lines
+/// of another program, and not the demo's, is told the end alone.
+pub(crate) fn farewell(is_demo: bool) {
+    let is_terminal = std::io::stdout().is_terminal();
+    if is_terminal || is_demo {
+        let gap = if is_terminal { "\n" } else { "" };
+        say(format_args!("{gap}ending everything; once more Ctrl-C, and no Pod is waited for"));
     }
 }
 
