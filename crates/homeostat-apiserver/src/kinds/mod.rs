@@ -116,6 +116,8 @@ pub struct Strategy {
     pub create_only: &'static [&'static str],
     /// Fields of `metadata` that a write of the status leaves alone; it may write the others.
     pub status_leaves: &'static [&'static str],
+    /// Fields of `spec` that are not for everybody yet: they are dropped, whoever writes them.
+    pub turned_off: &'static [&'static str],
 }
 
 impl Default for Strategy {
@@ -131,6 +133,7 @@ impl Default for Strategy {
             propagation: Propagation::Background,
             create_only: &[],
             status_leaves: &[],
+            turned_off: &[],
         }
     }
 }

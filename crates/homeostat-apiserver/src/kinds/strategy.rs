@@ -5,6 +5,7 @@
 use super::{Generation, Propagation, Strategy};
 
 type Name = (&'static str, &'static str);
+type Fields = &'static [(Name, &'static [&'static str])];
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -111,7 +112,7 @@ pub(crate) const WHOLE_METADATA: &[&str] =
     &["labels", "annotations", "finalizers", "ownerReferences", "generateName", "uid"];
 
 /// What a write of the status leaves alone in the metadata of these.
-const STATUS_LEAVES: &[(Name, &[&str])] = &[
+const STATUS_LEAVES: Fields = &[
     // Agents of old wrote owners that nobody could read.
     (("", "Pod"), &["ownerReferences", "deletionTimestamp"]),
     (("apps", "Deployment"), &["labels"]),
@@ -124,9 +125,18 @@ const STATUS_LEAVES: &[(Name, &[&str])] = &[
     ((FLOW, "PriorityLevelConfiguration"), WHOLE_METADATA),
 ];
 
+/// Fields of `spec` that kube-apiserver takes only where somebody turned them on.
+const TURNED_OFF: Fields = &[
+    (("coordination.k8s.io", "Lease"), &["preferredHolder", "strategy"]),
+    ((STORAGE, "CSIDriver"), &["preventPodSchedulingIfMissing"]),
+];
+
 /// The strategy of a built-in kind.
 pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
     let listed = |names: &[Name]| names.contains(&(group, kind));
+    let fields = |of: Fields| {
+        of.iter().find(|(name, _)| *name == (group, kind)).map_or(&[][..], |(_, fields)| fields)
+    };
     let generation = if (group, kind) == ("apps", "Deployment") {
         Generation::SpecAndAnnotations
     } else if (group, kind) == ("scheduling.k8s.io", "PriorityClass") {
@@ -150,10 +160,8 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         graceful: (group, kind) == ("", "Pod"),
         propagation: if listed(ORPHANS) { Propagation::Orphan } else { Propagation::Background },
         create_only: if listed(SPEC_ON_CREATE) { &["spec"] } else { &[] },
-        status_leaves: STATUS_LEAVES
-            .iter()
-            .find(|(name, _)| *name == (group, kind))
-            .map_or(&[], |(_, fields)| fields),
+        status_leaves: fields(STATUS_LEAVES),
+        turned_off: fields(TURNED_OFF),
     }
 }
 
@@ -172,7 +180,7 @@ mod tests {
             RETURNS_DELETED,
             ORPHANS,
             SPEC_ON_CREATE,
-            &STATUS_LEAVES.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            &[STATUS_LEAVES, TURNED_OFF].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ]
         .concat()
         {

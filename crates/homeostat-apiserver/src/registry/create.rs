@@ -93,6 +93,7 @@ impl Writer<'_> {
         let user = options.user.clone().unwrap_or_else(User::admin);
         (hooks::of(kind).asked)(&user, object);
         warn::about_request(kind, object).into_iter().for_each(|words| options.inquiry.warn(words));
+        rules::drop_turned_off(kind, object);
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(self, kind, object, None, Area::Main, options)?;
         warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));

@@ -148,6 +148,13 @@ pub(crate) fn applicable(
     Ok(value)
 }
 
+/// Drops what nobody has turned on.
+pub(super) fn drop_turned_off(kind: &Kind, object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        kind.strategy.turned_off.iter().for_each(|field| drop(spec.shift_remove(*field)));
+    }
+}
+
 /// Fills in what the client left to the server.
 pub(crate) fn default(kind: &Kind, object: &mut Value) {
     if kind.custom.is_some() {

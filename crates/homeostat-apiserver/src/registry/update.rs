@@ -180,6 +180,7 @@ impl Writer<'_> {
         }
         let object = &mut review.object;
         if update.area == Area::Main {
+            rules::drop_turned_off(kind, object);
             (hooks::of(kind).update)(self, kind, &live, object)?;
         } else {
             (hooks::of(kind).part)(self, update.area.subresource(), &live, object);

@@ -134,7 +134,7 @@ async fn a_certificate_of_the_authority_says_who_its_holder_is() {
 }
 
 /// A connection that speaks HTTP/1.1.
-async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStream> {
+pub(super) async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -1,14 +1,10 @@
 //! Watches over a WebSocket, as browsers open them.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::StreamExt as _;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +12,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::tls::connect;
 
 const WATCH: &str =
     "/api/v1/namespaces?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Ddefault";
@@ -43,18 +41,7 @@ async fn serve() -> Served {
 impl Served {
     /// Sends a request and gives the head of the answer, and the connection.
     async fn ask(&self, headers: &str) -> (String, TlsStream<TcpStream>) {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.ca.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        let stream = TcpStream::connect(self.listener).await.unwrap();
-        let name = "localhost".try_into().unwrap();
-        let mut stream = connector.connect(name, stream).await.unwrap();
+        let mut stream = connect(&self.ca, self.listener).await;
         let request = format!("GET {WATCH} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut head = Vec::new();

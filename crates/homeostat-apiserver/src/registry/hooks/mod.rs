@@ -9,12 +9,10 @@ mod autoscalers;
 mod certificates;
 mod daemonsets;
 mod definitions;
-mod drivers;
 mod endpointslices;
 mod families;
 mod flow_control;
 mod jobs;
-mod leases;
 mod namespaces;
 mod nodes;
 mod persistentvolumes;
@@ -99,7 +97,6 @@ const NONE: Hooks = Hooks {
 static HOOKS: &[(&str, Hooks)] = &[
     ("apiservices.apiregistration.k8s.io", api_services::HOOKS),
     ("certificatesigningrequests.certificates.k8s.io", certificates::HOOKS),
-    ("csidrivers.storage.k8s.io", drivers::HOOKS),
     ("customresourcedefinitions.apiextensions.k8s.io", definitions::HOOKS),
     ("daemonsets.apps", daemonsets::HOOKS),
     ("endpointslices.discovery.k8s.io", endpointslices::HOOKS),
@@ -107,7 +104,6 @@ static HOOKS: &[(&str, Hooks)] = &[
     ("horizontalpodautoscalers.autoscaling", autoscalers::HOOKS),
     ("ipaddresses.networking.k8s.io", addresses::HOOKS),
     ("jobs.batch", jobs::HOOKS),
-    ("leases.coordination.k8s.io", leases::HOOKS),
     ("namespaces", namespaces::HOOKS),
     ("nodes", nodes::HOOKS),
     ("persistentvolumeclaims", persistentvolumes::CLAIM_HOOKS),
