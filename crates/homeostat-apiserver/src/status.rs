@@ -262,8 +262,8 @@ impl Status {
     }
 
     /// 413: the body, or the patch in it, is too large.
-    pub fn too_large(message: impl Into<String>) -> Self {
-        Self::new(413, "RequestEntityTooLarge", message)
+    pub fn too_large(why: impl std::fmt::Display) -> Self {
+        Self::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
     }
 
     /// 401: no token, or a wrong one.

@@ -76,7 +76,7 @@ fn every_published_sample_reads_as_its_json_twin() {
             continue;
         }
         without_nulls(&mut expected);
-        match proto::decode(&std::fs::read(&path).unwrap()) {
+        match proto::decode(&std::fs::read(&path).unwrap(), ("", "")) {
             Ok(mut ours) => {
                 without_nulls(&mut ours);
                 wrong.extend(difference("", &ours, &expected).map(|text| {
@@ -96,12 +96,12 @@ fn cut_and_broken_samples_are_errors_or_objects_but_never_panics() {
     let Some(api) = published::module("k8s.io/api") else { return };
     let pod = std::fs::read(api.join("testdata/HEAD/core.v1.Pod.pb")).unwrap();
     for length in (0..pod.len()).step_by(7) {
-        let _ = proto::decode(&pod[..length]);
+        let _ = proto::decode(&pod[..length], ("v1", "Pod"));
     }
     for index in (0..pod.len()).step_by(5) {
         let mut broken = pod.clone();
         broken[index] ^= 0xff;
-        let _ = proto::decode(&broken);
+        let _ = proto::decode(&broken, ("v1", "Pod"));
     }
-    assert!(matches!(proto::decode(b"{}"), Err(proto::ProtoError::NotEnveloped)));
+    assert!(matches!(proto::decode(b"{}", ("v1", "Pod")), Err(proto::ProtoError::NotEnveloped)));
 }

@@ -23,6 +23,8 @@ use tokio::net::TcpListener;
 
 /// A folder with the two programs.
 const PROGRAMS: &str = "HOMEOSTAT_ORACLE_PROGRAMS";
+/// Set when every judge is there.
+const JUDGES: &str = "HOMEOSTAT_JUDGES";
 /// Nothing takes this long on an idle machine; a busy one is slower.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -101,6 +103,7 @@ async fn bound(client: &Client, wanted: usize) -> Result<Vec<Pod>, String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() {
     let Some(programs) = std::env::var_os(PROGRAMS).map(PathBuf::from) else {
+        assert!(std::env::var_os(JUDGES).is_none(), "{PROGRAMS} is not set");
         eprintln!("NOT RUN: the real controllers on this server; {PROGRAMS} names no folder");
         return;
     };

@@ -39,7 +39,7 @@ fn bodies_sent_by_kubectl_read_as_the_json_it_prints() {
         "whoami",
     ];
     for name in names {
-        let ours = proto::decode(&sample(name, "pb")).unwrap();
+        let ours = proto::decode(&sample(name, "pb"), ("", "")).unwrap();
         let mut expected: Value = serde_json::from_slice(&sample(name, "json")).unwrap();
         without_nulls(&mut expected);
         assert_eq!(ours, expected, "{name}");
@@ -61,7 +61,8 @@ fn delete_options_of_any_version_keep_a_grace_period_of_zero() {
     // gracePeriodSeconds: 0, propagationPolicy: "Orphan"
     let options = [&[0x08, 0x00, 0x22, 0x06], b"Orphan".as_slice()].concat();
     for api_version in ["v1", "meta.k8s.io/v1", "apps/v1"] {
-        let ours = proto::decode(&enveloped(api_version, "DeleteOptions", &options)).unwrap();
+        let body = enveloped(api_version, "DeleteOptions", &options);
+        let ours = proto::decode(&body, ("", "")).unwrap();
         let expected = json!({"kind": "DeleteOptions", "apiVersion": api_version,
             "gracePeriodSeconds": 0, "propagationPolicy": "Orphan"});
         assert_eq!(ours, expected);

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, anyhow};
 
+use super::judges;
 use crate::oracle::Oracle;
 use crate::workspace::{cargo, run_aside};
 
@@ -118,8 +119,11 @@ impl Share {
         let all = all.chain(["--", "--test-threads=1"]).chain(self.only.iter().copied());
         let skip = without(self.skip);
         let all = all.chain(skip.iter().map(String::as_str));
-        let kubeconfig = [(self.variable, oracle.kubeconfig.clone())];
-        run_aside(&cargo(), &all.collect::<Vec<_>>(), &kubeconfig)
+        let told = [
+            (self.variable, oracle.kubeconfig.clone()),
+            (judges::ALL_THERE.0, judges::ALL_THERE.1.into()),
+        ];
+        run_aside(&cargo(), &all.collect::<Vec<_>>(), &told)
     }
 }
 

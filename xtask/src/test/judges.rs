@@ -1,6 +1,7 @@
 //! The independent judges: kube-apiserver, its controllers, the conformance suite, and every
 //! kubectl at hand.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -10,6 +11,9 @@ use nix::unistd::Pid;
 use super::stages::{Stage, Stages};
 use crate::oracle::{self, Binaries, Oracle};
 use crate::workspace::{cache, find, run_with};
+
+/// Told to tests when no judge is missing: one that does not find its own then fails.
+pub(super) const ALL_THERE: (&str, &str) = ("HOMEOSTAT_JUDGES", "all");
 
 /// What was found or built.
 pub(super) struct Programs {
@@ -99,6 +103,10 @@ impl Judges {
         }
         if let Some(clients) = self.clients() {
             environment.push(("HOMEOSTAT_ORACLE_PROGRAMS", clients.folder().as_os_str()));
+        }
+        if self.oracle.is_some() && self.clients().is_some() {
+            let (name, value) = ALL_THERE;
+            environment.push((name, OsStr::new(value)));
         }
         run_with(cargo, arguments, &environment)
     }

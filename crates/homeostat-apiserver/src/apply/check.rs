@@ -26,14 +26,16 @@ pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether every value has the type that its schema declares; unknown fields aside.
+/// Whether every value has the type that its schema declares; unknown fields, and items that are there
+/// twice, aside.
 pub(crate) fn is_typed(schema: crate::schema::Schema<'_>, value: &Value) -> bool {
     let mut checker = Checker { path: Vec::new(), faults: Vec::new() };
     checker.visit(Place::root(schema), value);
-    checker.faults.iter().all(|fault| fault.ends_with(UNDECLARED))
+    checker.faults.iter().all(|fault| fault.ends_with(UNDECLARED) || fault.contains(TWICE))
 }
 
 const UNDECLARED: &str = "field not declared in schema";
+const TWICE: &str = "duplicate entries for key";
 
 struct Checker {
     path: Vec<PathElement>,
@@ -109,7 +111,7 @@ impl Checker {
             match items.element(item) {
                 Ok(element) => {
                     if !seen.insert(element.clone()) {
-                        self.fault(&format!("duplicate entries for key {element}"));
+                        self.fault(&format!("{TWICE} {element}"));
                     }
                     self.below(element, items.place, item);
                 }

@@ -28,7 +28,7 @@ pub(crate) use authenticate::{Outside, caller};
 pub use certificates::IdentityError;
 use certificates::{Authority, Issued};
 pub(crate) use client_certificate::AskFor;
-pub(crate) use rbac::{Rbac, RoleWrite};
+pub(crate) use rbac::{Rbac, RoleWrite, missing_rules};
 pub(crate) use token::{Bound, Claims, ISSUER, Reference, Refused, Tokens};
 pub use token::{SigningKey, SigningKeyError};
 pub use user::User;

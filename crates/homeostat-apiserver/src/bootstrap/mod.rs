@@ -7,6 +7,7 @@
 mod api_services;
 mod flow_control;
 mod flow_upkeep;
+mod policy;
 
 use std::io::Read as _;
 use std::sync::{Arc, OnceLock};
@@ -100,7 +101,9 @@ pub(crate) fn run(registry: &Registry) {
             }),
         );
     }
-    install(registry, policy);
+    for (kind, object) in install(registry, roles_and_bindings) {
+        policy::reconcile(registry, kind, object);
+    }
     install(registry, flow_control);
     install(registry, api_services);
     flow_upkeep::remove(registry);
@@ -138,11 +141,16 @@ fn api_service(registry: &Registry) {
 }
 
 /// Commits what is missing as it is: more than a hundred objects that need no completing and no
-/// checking, at every start.
-fn install(registry: &Registry, objects: fn(&Writer<'_>) -> &'static Ready) {
+/// checking, at every start. Gives those that were there already, which stay as they are.
+fn install(
+    registry: &Registry,
+    objects: fn(&Writer<'_>) -> &'static Ready,
+) -> Vec<&'static (Arc<Kind>, Value)> {
     let writer = registry.writer();
     let now = writer.now();
-    for (kind, object) in objects(&writer) {
+    let mut there = Vec::new();
+    for ready in objects(&writer) {
+        let (kind, object) = ready;
         let key = Key::new(metadata::namespace(object), metadata::name(object));
         let mut object = object.clone();
         metadata::set(&mut object, "uid", registry.env.uid().into());
@@ -155,13 +163,14 @@ fn install(registry: &Registry, objects: fn(&Writer<'_>) -> &'static Ready) {
                 entry[field] = now.clone().into();
             }
         }
-        // What is there already stays as it is.
-        let _ = writer.commit(kind, &key, Expect::Absent, object, false);
+        if writer.commit(kind, &key, Expect::Absent, object, false).is_err() {
+            there.push(ready);
+        }
     }
+    there
 }
 
-/// The roles and bindings.
-fn policy(writer: &Writer<'_>) -> &'static Ready {
+fn roles_and_bindings(writer: &Writer<'_>) -> &'static Ready {
     const BYTES: &[u8] = include_bytes!("../../data/rbac.json.gz");
     static READY: OnceLock<Ready> = OnceLock::new();
     READY.get_or_init(|| {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::schema::{Bounds, ListType, Node, NodeId, Rule, Schema, Schemas, Type};
 
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// The arena and its root.
 pub(super) fn build(document: &Value) -> (Schemas, NodeId) {

@@ -31,6 +31,7 @@ use crate::schema::KindSchema;
 use crate::validate::Rules;
 
 pub use accepted::NamesInUse;
+pub(crate) use arena::OBJECT_META;
 pub use conversion::Conversion;
 pub use prune::prune;
 pub use status::conditions;

@@ -1,6 +1,6 @@
 //! Building answers.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HeaderValue, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use serde_json::Value;
@@ -19,16 +19,35 @@ const LONGEST_TOGETHER: usize = 4096;
 pub(crate) fn document(code: u16, json: impl Into<Bytes>, encoding: Encoding) -> Response<Body> {
     let json = json.into();
     let bytes = match encoding {
-        Encoding::Json => json,
+        Encoding::Json => line(json),
         Encoding::Yaml => match yaml(&json) {
             Ok(text) => text.into(),
             Err(status) => return refusal(&status),
         },
     };
-    let mut response = Response::new(full(bytes));
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    let mut response = verbatim(code, bytes);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
     response
+}
+
+/// An answer of JSON bytes and nothing else.
+pub(crate) fn verbatim(code: u16, json: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(full(json));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::OK);
+    let media = HeaderValue::from_static(Encoding::Json.media_type());
+    response.headers_mut().insert(CONTENT_TYPE, media);
+    response
+}
+
+/// The bytes as a line; only those that are somebody else's too are copied.
+fn line(json: Bytes) -> Bytes {
+    let mut bytes = json.try_into_mut().unwrap_or_else(|shared| {
+        let mut copy = BytesMut::with_capacity(shared.len() + 1);
+        copy.extend_from_slice(&shared);
+        copy
+    });
+    bytes.extend_from_slice(b"\n");
+    bytes.freeze()
 }
 
 fn yaml(json: &[u8]) -> Result<String, Status> {
@@ -44,12 +63,16 @@ pub(crate) fn value(code: u16, value: &Value, encoding: Encoding) -> Response<Bo
 
 /// A refusal in JSON, which every client reads.
 pub(crate) fn refusal(status: &Status) -> Response<Body> {
-    refusal_in(status, Encoding::Json)
+    refusal_in(status, Some(Encoding::Json))
 }
 
-/// A refusal in what the client reads best.
-pub(crate) fn refusal_in(status: &Status, encoding: Encoding) -> Response<Body> {
-    let mut response = value(status.code, &status.to_value(), encoding);
+/// A refusal in what the client reads best; for one that reads nothing, in JSON for people.
+pub(crate) fn refusal_in(status: &Status, encoding: Option<Encoding>) -> Response<Body> {
+    let told = status.to_value();
+    let mut response = match encoding {
+        Some(encoding) => value(status.code, &told, encoding),
+        None => verbatim(status.code, format!("{told:#}")),
+    };
     warn(&mut response, &status.warnings);
     if let Some(seconds) = status.details.as_ref().and_then(|d| d.get("retryAfterSeconds"))
         && let Ok(value) = HeaderValue::from_str(&seconds.to_string())

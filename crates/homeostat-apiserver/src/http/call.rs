@@ -11,11 +11,11 @@ use super::body::Body;
 use super::events::Events;
 use super::negotiate::{Accepted, Form};
 use super::render::View;
-use super::{answer, decode, settle, shown, watch};
+use super::{answer, decode, patches, settle, shown, watch};
 use crate::admission::Inquiry;
 use crate::auth::User;
 use crate::metrics::Metrics;
-use crate::registry::options::{ListOptions, Query, WriteOptions};
+use crate::registry::options::{FieldValidation, ListOptions, Query, WriteOptions};
 use crate::registry::selector::Selector;
 use crate::registry::{Patch, Registry, Target, Written, fields};
 use crate::server::Shared;
@@ -37,7 +37,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn write_options(&self, kind: &str) -> Result<WriteOptions, Status> {
         let agent = self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        let applies = kind == "PatchOptions" && decode::is_apply(&self.headers);
+        let applies = kind == "PatchOptions" && patches::is_apply(&self.headers);
         let options = WriteOptions::parse(&self.query, agent.unwrap_or(""), kind, applies)?;
         Ok(WriteOptions { user: Some(self.user.clone()), ..options })
     }
@@ -186,10 +186,10 @@ impl Call {
     }
 
     pub(super) async fn patch(self, status: bool) -> Result<Response<Body>, Status> {
-        decode::check_patch_type(&self.target.kind, &self.headers)?;
+        patches::check_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("PatchOptions")?;
         self.write(&options.inquiry, || {
-            let patch = self.read_patch()?;
+            let patch = self.read_patch(options.validation)?;
             self.registry.patch(&self.target, status, patch, &options)
         })
         .await
@@ -197,11 +197,11 @@ impl Call {
 
     /// The patch in the body. One that cannot be read is told of only where there is an object
     /// to read it for.
-    pub(crate) fn read_patch(&self) -> Result<Patch, Status> {
-        let patch = decode::patch(&self.target.kind, &self.headers, &self.body);
+    pub(crate) fn read_patch(&self, validation: FieldValidation) -> Result<Patch, Status> {
+        let patch = patches::read(&self.target.kind, &self.headers, &self.body, validation);
         if let Err(status) = &patch
             && status.code == 400
-            && !decode::is_apply(&self.headers)
+            && !patches::is_apply(&self.headers)
         {
             self.registry.get(&self.target)?;
         }

@@ -20,8 +20,8 @@ use crate::openapi::Document;
 use crate::server::Shared;
 use crate::status::Status;
 
-/// The media type of aggregated discovery, which clients check for.
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The parameters of the media type of aggregated discovery, which clients check for.
+const AGGREGATED: &str = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// Answers for everything that describes the API.
 pub(crate) fn respond(
@@ -70,7 +70,11 @@ pub(crate) fn respond(
         }
         _ => {}
     }
-    let accepted = negotiate::accepted(request.headers())?;
+    let forms: &[Form] = match route {
+        Route::CoreVersions | Route::Groups => &[Form::Object, Form::Discovery],
+        _ => &[Form::Object],
+    };
+    let accepted = negotiate::accepted_as(request.headers(), forms)?;
     let aggregated = accepted.form == Form::Discovery;
     let catalogue = shared.registry.catalogue();
     let kinds = catalogue.all();
@@ -90,12 +94,15 @@ pub(crate) fn respond(
             _ => answer::nothing_here("none"),
         };
     };
-    if !(aggregated && matches!(route, Route::CoreVersions | Route::Groups)) {
+    if !aggregated {
         return Ok(answer::value(200, &document, accepted.encoding));
     }
     let mut response = tagged(request.headers(), &document, accepted.encoding);
     if response.status() == StatusCode::OK {
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+        let media = format!("{};{AGGREGATED}", accepted.encoding.media_type());
+        if let Ok(media) = HeaderValue::try_from(media) {
+            response.headers_mut().insert(CONTENT_TYPE, media);
+        }
     }
     Ok(response)
 }
@@ -146,7 +153,7 @@ fn open_api(document: &Document, request: &Request<Body>) -> Response<Body> {
         .and_then(|value| value.to_str().ok())
         .is_some_and(|accepted| accepted.contains("gzip"));
     let bytes = if gzip { document.gzip.clone() } else { document.text().into() };
-    let mut response = answer::document(200, bytes, Encoding::Json);
+    let mut response = answer::verbatim(200, bytes);
     let named = request.uri().query().is_some_and(|query| query.contains(&document.hash));
     let added = response.headers_mut();
     if gzip {

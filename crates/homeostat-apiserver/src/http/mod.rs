@@ -17,6 +17,7 @@ mod log_options;
 mod marks;
 pub(crate) mod negotiate;
 pub(crate) mod node;
+mod patches;
 mod render;
 pub(crate) mod route;
 mod settle;

@@ -36,6 +36,11 @@ pub(crate) enum Form {
     Discovery,
 }
 
+impl Form {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Object, Self::Table, Self::Metadata, Self::MetadataList, Self::Discovery];
+}
+
 /// What the client reads best among what is offered here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accepted {
@@ -46,6 +51,11 @@ pub(crate) struct Accepted {
 /// Chooses by the `Accept` header: of what can be made, what is liked best; what is named goes before
 /// what is a wildcard, and the first before the others.
 pub(crate) fn accepted(headers: &HeaderMap) -> Result<Accepted, Status> {
+    accepted_as(headers, &Form::ALL)
+}
+
+/// The same where there are only those forms.
+pub(crate) fn accepted_as(headers: &HeaderMap, forms: &[Form]) -> Result<Accepted, Status> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     if header.trim().is_empty() {
         return Ok(Accepted { encoding: Encoding::Json, form: Form::Object });
@@ -60,7 +70,9 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Result<Accepted, Status> {
             clauses.swap(at, at - 1);
         }
     }
-    clauses.iter().find_map(|(.., text)| clause(text)).ok_or_else(Status::not_acceptable)
+    let is_offered = |accepted: &Accepted| forms.contains(&accepted.form);
+    let mut offered = clauses.iter().filter_map(|(.., text)| clause(text).filter(is_offered));
+    offered.next().ok_or_else(Status::not_acceptable)
 }
 
 /// How much a clause is liked, and whether it names a type and a subtype.

@@ -35,7 +35,7 @@ impl Call {
             ("token", &Method::POST) => self.post(name, Registry::token).await,
             ("finalize", &Method::PUT) => {
                 let options = self.write_options("UpdateOptions")?;
-                let body = decode::object(&self.headers, &self.body)?;
+                let body = decode::object_of(&self.target.kind, &self.headers, &self.body)?;
                 self.write(&options.inquiry, || {
                     self.registry.finalize(&self.target, &body, &options)
                 })
@@ -94,9 +94,10 @@ impl Call {
         let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
         let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
-            PartWrite::Replace(decode::object(&self.headers, &self.body)?)
+            let scale = ("autoscaling/v1", "Scale");
+            PartWrite::Replace(decode::object(&self.headers, &self.body, scale)?)
         } else {
-            PartWrite::Patch(self.read_patch()?)
+            PartWrite::Patch(self.read_patch(options.validation)?)
         };
         let set = || self.registry.set_scale(&self.target, &write, &options);
         let (written, said) = self.settle(&options.inquiry, set).await?;
@@ -123,9 +124,12 @@ impl Call {
         let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
         let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
-            PartWrite::Replace(decode::object(&self.headers, &self.body)?)
+            let kind = &self.target.kind;
+            let expected = (kind.api_version(), kind.kind.as_str());
+            let expected = (expected.0.as_str(), expected.1);
+            PartWrite::Replace(decode::object(&self.headers, &self.body, expected)?)
         } else {
-            PartWrite::Patch(self.read_patch()?)
+            PartWrite::Patch(self.read_patch(options.validation)?)
         };
         self.write(&options.inquiry, || {
             self.registry.write_part(&self.target, subresource, &write, &options, take)

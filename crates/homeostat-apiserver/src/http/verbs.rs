@@ -11,10 +11,10 @@ use super::body::{self, Body};
 use super::call::Call;
 use super::dressed::Dress;
 use super::marks::Marks;
-use super::negotiate::{self, Accepted, Encoding};
+use super::negotiate::{self, Accepted, Form};
 use super::route::{self, ResourcePath, Route};
 use super::websocket::Offer;
-use super::{answer, decode, discovery, health, node};
+use super::{answer, discovery, health, node, patches};
 use crate::aside;
 use crate::auth::{Outside, Tokens, User, caller, protocol_token};
 use crate::kinds::Kind;
@@ -28,8 +28,9 @@ use crate::status::Status;
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let head = request.method() == Method::HEAD;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let encoding =
-        negotiate::accepted(request.headers()).map_or(Encoding::Json, |accepted| accepted.encoding);
+    // A refusal has one form.
+    let encoding = negotiate::accepted_as(request.headers(), &[Form::Object]);
+    let encoding = encoding.ok().map(|accepted| accepted.encoding);
     let mut measure = Measure::begin(&shared.metrics, &shared.registry.env);
     let mut marks = Marks::new(&shared.registry, request.headers());
     let dress = Dress::wanted(&request);
@@ -75,7 +76,7 @@ async fn route(
             Ok(health::respond(&shared.registry, &root, &check, &request))
         }
         Route::Metrics => Ok(measured(shared, &request)),
-        Route::Version => Ok(answer::document(200, format!("{:#}", version()), Encoding::Json)),
+        Route::Version => Ok(answer::verbatim(200, format!("{:#}", version()))),
         Route::TokenKeys => token_keys(shared),
         Route::TokenIssuer => Ok(token_issuer(&request)),
         Route::Unknown => Ok(answer::text(404, "404 page not found\n")),
@@ -103,7 +104,7 @@ fn measured(shared: &Shared, request: &Request<Body>) -> Response<Body> {
 fn token_keys(shared: &Shared) -> Result<Response<Body>, Status> {
     let keys = shared.registry.tokens.published();
     let keys = keys.map_err(|error| Status::internal(error.to_string()))?;
-    let mut response = answer::value(200, &keys, Encoding::Json);
+    let mut response = answer::verbatim(200, keys.to_string());
     let media = HeaderValue::from_static("application/jwk-set+json");
     response.headers_mut().insert(CONTENT_TYPE, media);
     Ok(response)
@@ -113,7 +114,7 @@ fn token_keys(shared: &Shared) -> Result<Response<Body>, Status> {
 fn token_issuer(request: &Request<Body>) -> Response<Body> {
     let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let host = request.uri().authority().map(|host| host.as_str()).or(header);
-    answer::value(200, &Tokens::discovery(host.unwrap_or("localhost")), Encoding::Json)
+    answer::verbatim(200, Tokens::discovery(host.unwrap_or("localhost")).to_string())
 }
 
 /// What `/version` says. Tools compare it: it names the version whose behaviour is followed.
@@ -185,7 +186,7 @@ async fn resource(
     };
     let (parts, body) = request.into_parts();
     if parts.method == Method::PATCH && kind.custom.is_some() {
-        decode::check_patch_type(kind, &parts.headers).map_err(warned)?;
+        patches::check_type(kind, &parts.headers).map_err(warned)?;
     }
     let is_list = parts.method == Method::GET && path.name.is_empty();
     let accepted = accepted(kind, &parts.headers, is_list).map_err(warned)?;
@@ -232,7 +233,7 @@ fn sort(
 ) -> Option<Sort> {
     let of_many = path.name.is_empty();
     let watches = path.watch || (of_many && options::flag(query, "watch"));
-    let verb = metrics::verb(method, of_many, watches, decode::is_apply(headers))?;
+    let verb = metrics::verb(method, of_many, watches, patches::is_apply(headers))?;
     let scope = match (of_many && verb != "POST", path.namespace.is_empty()) {
         (false, _) => "resource",
         (true, false) => "namespace",

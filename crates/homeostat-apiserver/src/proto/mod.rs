@@ -25,19 +25,34 @@ pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The four bytes every body begins with.
 pub const MAGIC: &[u8] = b"k8s\0";
 
-/// Why a body cannot be read.
+/// Why a body cannot be read, in the words of Go.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtoError {
+    /// There is no body.
+    #[error("empty data")]
+    Empty,
     /// The body does not begin with [`MAGIC`].
-    #[error("the body does not begin with the four bytes of the Kubernetes protobuf envelope")]
+    #[error(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+    )]
     NotEnveloped,
-    /// The bytes are not the message they should be.
-    #[error("the body is not a valid protobuf message")]
-    Malformed(#[from] prost::DecodeError),
-    /// The envelope says how it is packed, and that is not known here.
-    #[error("the envelope has the unknown content type or encoding {0:?}")]
-    UnknownContent(String),
-    /// The envelope does not name a kind, or one that is not built in.
+    /// Nothing comes after it.
+    #[error("empty body")]
+    EmptyEnvelope,
+    /// What follows is not the message that every body is wrapped in.
+    #[error("{}", in_go(.0))]
+    BadEnvelope(prost::DecodeError),
+    /// The message in it is not the one it says it is.
+    #[error("{}", in_go(.source))]
+    Malformed {
+        /// `apiVersion` of the envelope.
+        api_version: String,
+        /// `kind` of the envelope.
+        kind: String,
+        /// What the reader said.
+        source: prost::DecodeError,
+    },
+    /// The envelope names a kind that is not built in.
     #[error("no built-in kind {kind:?} in version {api_version:?}")]
     UnknownKind {
         /// `apiVersion` of the envelope.
@@ -123,43 +138,55 @@ impl Codec {
     }
 }
 
-/// Turns a protobuf body into the JSON object that the same client would have sent as JSON.
+/// What Go's reader says, as far as can be told: mostly bytes are missing.
+fn in_go(error: &prost::DecodeError) -> String {
+    let words = error.to_string();
+    let is_short = !words.contains("wire type") && !words.contains("UTF-8");
+    if is_short { "unexpected EOF".to_owned() } else { format!("proto: {words}") }
+}
+
+/// Turns a protobuf body into the JSON object that the same client would have sent as JSON. Where
+/// the envelope names no type, the message is of the `expected` one: `apiVersion` and `kind`.
 ///
 /// # Errors
 /// When the bytes are not an enveloped message of a built-in kind. Never panics, whatever the
 /// bytes are.
-pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
+pub fn decode(body: &[u8], expected: (&str, &str)) -> Result<Value, ProtoError> {
+    if body.is_empty() {
+        return Err(ProtoError::Empty);
+    }
     let codec = codec();
     let bytes = body.strip_prefix(MAGIC).ok_or(ProtoError::NotEnveloped)?;
-    let envelope = Envelope::read(codec, bytes)?;
-    let mut object = Map::new();
-    match envelope.content_type.as_str() {
-        "" | MEDIA_TYPE => {
-            let unknown = || ProtoError::UnknownKind {
-                api_version: envelope.api_version.clone(),
-                kind: envelope.kind.clone(),
-            };
-            let descriptor =
-                codec.message_of(&envelope.api_version, &envelope.kind).ok_or_else(unknown)?;
-            let message = DynamicMessage::decode(descriptor, envelope.raw.as_slice())?;
-            object.insert("kind".to_owned(), envelope.kind.into());
-            object.insert("apiVersion".to_owned(), envelope.api_version.into());
+    if bytes.is_empty() {
+        return Err(ProtoError::EmptyEnvelope);
+    }
+    let Envelope { mut api_version, mut kind, raw } = Envelope::read(codec, bytes)?;
+    for (given, expected) in [(&mut api_version, expected.0), (&mut kind, expected.1)] {
+        if given.is_empty() {
+            expected.clone_into(given);
+        }
+    }
+    let Some(descriptor) = codec.message_of(&api_version, &kind) else {
+        return Err(ProtoError::UnknownKind { api_version, kind });
+    };
+    match DynamicMessage::decode(descriptor, raw.as_slice()) {
+        Ok(message) => {
+            let mut object = Map::new();
+            object.insert("kind".to_owned(), kind.into());
+            object.insert("apiVersion".to_owned(), api_version.into());
             json::fields(codec, &message, &mut object)?;
             Ok(Value::Object(object))
         }
-        "application/json" => serde_json::from_slice(&envelope.raw)
-            .map_err(|source| ProtoError::NotJson { field: "Unknown.raw".to_owned(), source }),
-        other => Err(ProtoError::UnknownContent(other.to_owned())),
+        Err(source) => Err(ProtoError::Malformed { api_version, kind, source }),
     }
 }
 
-/// What a body is wrapped in.
+/// What a body is wrapped in. What it says about how it is packed is not looked at.
 #[derive(Default)]
 struct Envelope {
     api_version: String,
     kind: String,
     raw: Vec<u8>,
-    content_type: String,
 }
 
 impl Envelope {
@@ -168,16 +195,12 @@ impl Envelope {
         let Some(descriptor) = codec.pool.get_message_by_name(name) else {
             return Err(ProtoError::NotEnveloped);
         };
-        let message = DynamicMessage::decode(descriptor, bytes)?;
+        let message = DynamicMessage::decode(descriptor, bytes).map_err(ProtoError::BadEnvelope)?;
         let text = |message: &DynamicMessage, name: &str| {
             let value = message.get_field_by_name(name);
             value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
         };
-        let encoding = text(&message, "contentEncoding");
-        if !encoding.is_empty() {
-            return Err(ProtoError::UnknownContent(encoding));
-        }
-        let mut envelope = Self { content_type: text(&message, "contentType"), ..Self::default() };
+        let mut envelope = Self::default();
         if let Some(meta) = message.get_field_by_name("typeMeta")
             && let Some(meta) = meta.as_message()
         {

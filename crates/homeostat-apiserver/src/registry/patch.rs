@@ -13,11 +13,11 @@ use crate::status::Status;
 #[derive(Debug, Clone)]
 pub enum Patch {
     /// RFC 6902.
-    Json(Value),
+    Json(Body),
     /// RFC 7386.
-    Merge(Value),
+    Merge(Body),
     /// Kubernetes' own merge, which knows lists by their keys.
-    Strategic(Value),
+    Strategic(Body),
     /// Server-side apply: the fields the client has an opinion on.
     Apply(Body),
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::options::FieldValidation;
 use super::{Body, Patch, rules};
+use crate::decode;
 use crate::field::{FieldError, Reason};
 use crate::go;
 use crate::kinds::Kind;
@@ -28,7 +29,9 @@ pub(super) fn object(
     }
     let shaped = rules::check_type(kind, &value).and_then(|()| {
         let body = Body { value, duplicates: Vec::new() };
-        rules::shape(kind, body, validation, warnings)
+        let (value, about_object) = rules::read(kind, body)?;
+        rules::judge([complaints(patch), about_object].concat(), validation, warnings)?;
+        Ok(value)
     });
     shaped.map_err(|status| {
         let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
@@ -41,10 +44,35 @@ pub(super) fn object(
     })
 }
 
+/// What a strict reader says about the patch itself.
+fn complaints(patch: &Patch) -> Vec<String> {
+    match patch {
+        Patch::Json(operations) => {
+            let known = ["op", "path", "from", "value"];
+            let each = operations.value.as_array().into_iter().flatten().enumerate();
+            let unknown: Vec<String> = each
+                .flat_map(|(at, operation)| {
+                    let fields = operation.as_object().into_iter().flat_map(Map::keys);
+                    let fields = fields.filter(|field| !known.contains(&field.as_str()));
+                    fields.map(move |field| format!("[{at}].{field}"))
+                })
+                .collect();
+            let messages = decode::strict_messages(&unknown, &operations.duplicates);
+            let messages =
+                decode::DocumentOrder::of(&operations.value, &operations.duplicates).sort(messages);
+            messages.iter().map(|message| format!("json patch {message}")).collect()
+        }
+        Patch::Merge(patch) | Patch::Strategic(patch) => {
+            decode::strict_messages(&[], &patch.duplicates)
+        }
+        Patch::Apply(_) => Vec::new(),
+    }
+}
+
 /// What is told of the object that a patch makes of the live one.
 fn told(kind: &Kind, live: &Value, patch: &Patch) -> String {
     if let Patch::Strategic(patch) = patch {
-        return go::printed(patch);
+        return go::printed(&patch.value);
     }
     let live = match &kind.custom {
         Some(_) => go::internal::in_order(live),
@@ -53,13 +81,13 @@ fn told(kind: &Kind, live: &Value, patch: &Patch) -> String {
     let Ok(mut object) = rules::patched(kind, &live, patch) else { return String::new() };
     match patch {
         Patch::Json(operations) => {
-            let operations = operations.as_array().into_iter().flatten();
+            let operations = operations.value.as_array().into_iter().flatten();
             let paths = operations.flat_map(|operation| [&operation["path"], &operation["from"]]);
             for path in paths.filter_map(Value::as_str) {
                 sort_on_the_way(&mut object, path);
             }
         }
-        Patch::Merge(patch) => sort_merged(&mut object, patch),
+        Patch::Merge(patch) => sort_merged(&mut object, &patch.value),
         Patch::Strategic(_) | Patch::Apply(_) => {}
     }
     go::json(&object)
@@ -94,7 +122,7 @@ fn sort_merged(object: &mut Value, patch: &Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{Patch, told};
+    use super::{Body, Patch, told};
     use crate::kinds::builtin;
 
     #[test]
@@ -102,12 +130,13 @@ mod tests {
         let kind = builtin().iter().find(|kind| kind.kind == "ConfigMap").unwrap();
         let live = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"uid": "u", "name":
             "n"}, "data": {"b": "1", "a": "<2>"}});
-        let merge = Patch::Merge(json!({"data": {"c": 1}}));
+        let body = |value| Body { value, duplicates: Vec::new() };
+        let merge = Patch::Merge(body(json!({"data": {"c": 1}})));
         assert_eq!(
             told(kind, &live, &merge),
             r#"{"apiVersion":"v1","data":{"a":"\u003c2\u003e","b":"1","c":1},"kind":"ConfigMap","metadata":{"name":"n","uid":"u"}}"#
         );
-        let strategic = Patch::Strategic(json!({"data": {"c": 1, "a": null}}));
+        let strategic = Patch::Strategic(body(json!({"data": {"c": 1, "a": null}})));
         assert_eq!(told(kind, &live, &strategic), "map[data:map[a:<nil> c:1]]");
     }
 }

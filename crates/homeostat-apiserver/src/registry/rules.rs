@@ -17,6 +17,9 @@ use crate::patch::PatchError;
 use crate::status::Status;
 use crate::{decode, default, patch, validate};
 
+/// Groups that are served by servers of their own, within kube-apiserver: they know no other kinds.
+const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
 /// Bodies of built-in kinds may leave out what the URL says already.
 pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
     if kind.custom.is_some() {
@@ -30,11 +33,28 @@ pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
     }
 }
 
+/// What is said of a value that is no object.
+pub(crate) fn not_an_object(value: &Value) -> String {
+    let found = match value {
+        Value::Array(_) => "array",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        _ => "string",
+    };
+    format!(
+        "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
 /// Checks `apiVersion` and `kind` of a body against the kind of the URL.
 pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");
     if !object.is_object() {
-        return Err(Status::bad_request("the body is not a JSON object"));
+        let why = not_an_object(object);
+        return Err(Status::bad_request(format!(
+            "couldn't get version/kind; json parse error: {why}"
+        )));
     }
     if text("kind").is_empty() {
         return Err(Status::bad_request(format!("Object 'Kind' is missing in '{object}'")));
@@ -46,9 +66,11 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     if kind.custom.is_some() && version == kind.api_version() {
         return Err(stranger(kind, given, object));
     }
+    let apart = |group: &str| APART.iter().find(|name| **name == group);
     let other = crate::kinds::builtin()
         .iter()
-        .find(|other| other.kind == given && other.api_version() == version);
+        .find(|other| other.kind == given && other.api_version() == version)
+        .filter(|other| apart(&other.group) == apart(&kind.group));
     let short = version.rsplit('/').next().unwrap_or_default();
     let why = match other {
         Some(other) if other.kind == kind.kind => {
@@ -89,6 +111,13 @@ pub(crate) fn shape(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
+    let (value, complaints) = read(kind, body)?;
+    judge(complaints, validation, warnings)?;
+    Ok(value)
+}
+
+/// Drops what the kind does not know, and gives what a strict reader says.
+pub(super) fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>), Status> {
     let Body { mut value, duplicates } = body;
     // Typed readers find both in one pass, in the order of the document.
     let order = kind.custom.is_none().then(|| decode::DocumentOrder::of(&value, &duplicates));
@@ -99,15 +128,24 @@ pub(crate) fn shape(
         Some(order) => order.sort(messages),
         None => messages,
     };
+    Ok((value, messages))
+}
+
+/// Refuses what a strict reader complains of, or tells it, or neither.
+pub(super) fn judge(
+    complaints: Vec<String>,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
     match validation {
-        FieldValidation::Strict if !messages.is_empty() => {
-            let words = format!("strict decoding error: {}", messages.join(", "));
+        FieldValidation::Strict if !complaints.is_empty() => {
+            let words = format!("strict decoding error: {}", complaints.join(", "));
             return Err(Status::bad_request(words));
         }
-        FieldValidation::Warn => warnings.extend(messages),
+        FieldValidation::Warn => warnings.extend(complaints),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
-    Ok(value)
+    Ok(())
 }
 
 /// A whole object that cannot be read names its kind; a patch does not.
@@ -315,9 +353,9 @@ pub(crate) fn settle(live: &Value, object: &mut Value) {
 /// The live object with the patch applied.
 pub(crate) fn patched(kind: &Kind, live: &Value, patch: &Patch) -> Result<Value, Status> {
     let result = match patch {
-        Patch::Json(operations) => patch::json(live, operations),
-        Patch::Merge(patch) => patch::merge(live, patch),
-        Patch::Strategic(patch) => patch::strategic(kind.schema.root(), live, patch),
+        Patch::Json(operations) => patch::json(live, &operations.value),
+        Patch::Merge(patch) => Ok(patch::merge(live, &patch.value)),
+        Patch::Strategic(patch) => patch::strategic(kind.schema.root(), live, &patch.value),
         Patch::Apply(_) => {
             return Err(Status::internal("an apply is not a patch of the live object"));
         }

@@ -20,6 +20,7 @@ pub struct Watcher {
     resource: String,
     seen: u64,
     changed: watch::Receiver<u64>,
+    batch: usize,
 }
 
 impl Watcher {
@@ -29,7 +30,13 @@ impl Watcher {
         seen: u64,
         changed: watch::Receiver<u64>,
     ) -> Self {
-        Self { store, resource, seen, changed }
+        Self { store, resource, seen, changed, batch: BATCH }
+    }
+
+    /// The same watcher, which takes about so many bytes at a time.
+    #[cfg(test)]
+    pub(super) fn in_pieces_of(self, batch: usize) -> Self {
+        Self { batch, ..self }
     }
 
     /// The next changes, at least one, never a part of a commit; waits for them.
@@ -40,7 +47,7 @@ impl Watcher {
     pub async fn next(&mut self) -> Result<Vec<Arc<Change>>, StoreError> {
         loop {
             self.changed.mark_unchanged();
-            let changes = self.store.snapshot().changes(&self.resource, self.seen, BATCH)?;
+            let changes = self.store.snapshot().changes(&self.resource, self.seen, self.batch)?;
             if let Some(last) = changes.last() {
                 self.seen = last.object.revision;
                 return Ok(changes);

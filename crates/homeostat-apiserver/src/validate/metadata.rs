@@ -11,7 +11,7 @@ use crate::kinds::Kind;
 const ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 /// Finalizers of built-in kinds that need no domain.
-pub(super) const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+pub(crate) const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 
 pub(super) const UNKNOWN_FINALIZER: &str =
     "name is neither a standard finalizer name nor is it fully qualified";

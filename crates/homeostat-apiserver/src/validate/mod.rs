@@ -26,7 +26,7 @@ pub(crate) use rules::short_rules;
 pub use rules::{Rules, rules};
 pub use schema::schema;
 
-pub(crate) use metadata::{annotations, labels};
+pub(crate) use metadata::{STANDARD_FINALIZERS, annotations, labels};
 pub(crate) use name::{
     dns_label, dns_label_1035, dns_subdomain, label_value as label_value_problems,
     qualified as qualified_name_problems,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{format, invalid, join, not_supported};
 use crate::alike;
+use crate::custom::OBJECT_META;
 use crate::field::{FieldError, Reason};
 use crate::schema::{ListType, Node, Schema, Type};
 
@@ -83,7 +84,13 @@ fn fields(
     for (name, value) in object {
         if let Some(field) = schema.field(name) {
             let before = old.and_then(|old| old.get(name));
+            let known = errors.len();
             check(field, value, before, &join(path, name), errors);
+            if field.node().name == OBJECT_META {
+                // Nobody minds what is in a list of metadata twice.
+                let found = errors.split_off(known).into_iter();
+                errors.extend(found.filter(|error| error.reason != Reason::Duplicate));
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod definition;
+mod finalizers;
 mod pod;
 mod secret;
 mod service;
@@ -41,12 +42,13 @@ const OLD_LABELS: &[(&str, &str)] = &[
 
 /// The warnings about an object that is made, or changed from `old`.
 pub(crate) fn about(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
     if kind.custom.is_some() {
-        return Vec::new();
+        finalizers::of_custom(object, old, &mut warnings);
+        return warnings;
     }
     let generation = |object: &Value| object["metadata"].get("generation").cloned();
     let changed = old.is_none_or(|old| generation(old) != generation(object));
-    let mut warnings = Vec::new();
     match kind.resource().as_str() {
         "pods" => {
             warn_of_name(object, old, "the Pod's hostname", &mut warnings);

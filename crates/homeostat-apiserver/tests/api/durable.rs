@@ -1,11 +1,15 @@
 //! What a server with a data directory promises to its clients.
 
+use std::collections::BTreeSet;
+
 use homeostat_apiserver::store::StorageError;
 use homeostat_apiserver::{DataDirectory, Identity, Server, ServerConfig};
 use homeostat_env::Env;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -52,6 +56,44 @@ async fn a_server_that_is_opened_again_has_every_object_with_its_uid_and_revisio
     let revision = |map: &ConfigMap| map.resource_version().unwrap().parse::<u64>().unwrap();
     assert!(revision(&next) > revision(&kept));
     assert_ne!(next.uid(), kept.uid());
+}
+
+#[tokio::test]
+async fn what_somebody_took_from_the_roles_of_every_cluster_is_back_after_a_restart() {
+    let place = TempDir::new().unwrap();
+    let (role, kept, binding) =
+        ("system:basic-user", "system:discovery", "system:public-info-viewer");
+    let before = {
+        let client = start(&place).await;
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let bindings: Api<ClusterRoleBinding> = Api::all(client);
+        let before = roles.get(role).await.unwrap();
+        let nothing = Patch::Merge(json!({"rules": []}));
+        roles.patch(role, &PatchParams::default(), &nothing).await.unwrap();
+        let by_hand = json!({"rbac.authorization.kubernetes.io/autoupdate": "false"});
+        let mine = Patch::Merge(json!({"metadata": {"annotations": by_hand}, "rules": []}));
+        roles.patch(kept, &PatchParams::default(), &mine).await.unwrap();
+        let mut other = bindings.get(binding).await.unwrap();
+        bindings.delete(binding, &DeleteParams::default()).await.unwrap();
+        other.metadata = ObjectMeta { name: other.metadata.name, ..ObjectMeta::default() };
+        other.role_ref.name = "view".to_owned();
+        bindings.create(&PostParams::default(), &other).await.unwrap();
+        before
+    };
+    let client = start(&place).await;
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let allowed = |role: &ClusterRole| -> BTreeSet<String> {
+        let each = |rule: &PolicyRule| {
+            let resources = rule.resources.clone().unwrap_or_default();
+            resources.into_iter().map(|one| format!("{:?} {one}", rule.verbs)).collect::<Vec<_>>()
+        };
+        role.rules.iter().flatten().flat_map(each).collect()
+    };
+    assert!(!allowed(&before).is_empty());
+    assert_eq!(allowed(&roles.get(role).await.unwrap()), allowed(&before));
+    assert!(allowed(&roles.get(kept).await.unwrap()).is_empty());
+    let bindings: Api<ClusterRoleBinding> = Api::all(client);
+    assert_eq!(bindings.get(binding).await.unwrap().role_ref.name, binding);
 }
 
 #[tokio::test]

@@ -27,6 +27,13 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known("forms: paths / the version", "", "this is another program"),
     known("forms: paths / the groups of old", "serverAddress", "in-process there is no port"),
+    known("bodies: protobuf / a name that is no text", "", "JSON holds no other texts"),
+    known("bodies: protobuf / a number for a message", "message", "another reader of protobuf"),
+    known(
+        "bodies: discovery in one document / of an older form, or none",
+        "serverAddress",
+        "as above",
+    ),
     known(
         "subresources: what policies see of subresources / a scale that is a list",
         "message",

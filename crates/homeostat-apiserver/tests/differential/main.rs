@@ -35,6 +35,8 @@ use side::Side;
 use tokio::sync::Mutex;
 
 const ORACLE: &str = "HOMEOSTAT_ORACLE_KUBECONFIG";
+/// Set when every judge is there.
+const JUDGES: &str = "HOMEOSTAT_JUDGES";
 /// Only the sequences whose name contains this, for work on one of them.
 const ONLY: &str = "HOMEOSTAT_DIFFERENTIAL_ONLY";
 
@@ -80,6 +82,7 @@ const AREAS: &[(&str, &str)] = &[
     ("keys", include_str!("areas/keys.http")),
     ("components", include_str!("areas/components.http")),
     ("words", include_str!("areas/words.http")),
+    ("bodies", include_str!("areas/bodies.http")),
 ];
 
 /// One test at a time: random watches last a second on both sides, and expressions that use up their
@@ -90,6 +93,7 @@ static ALONE: Mutex<()> = Mutex::const_new(());
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 async fn oracle() -> Option<Client> {
     let Ok(file) = std::env::var(ORACLE) else {
+        assert!(std::env::var_os(JUDGES).is_none(), "{ORACLE} is not set");
         eprintln!("NOT RUN: the comparison with kube-apiserver; {ORACLE} names no kubeconfig");
         return None;
     };

@@ -6,7 +6,7 @@
 //!
 //! ### a step
 //! @save first                 keeps {{first.rv}}, {{first.uid}}, {{first.name}}, {{first.continue}},
-//!                             {{first.token}}
+//!                             {{first.token}}, {{first.etag}}
 //! @until 200                  asks again until the answer has this code,
 //! @until 403 exceeded quota   and these words
 //! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
@@ -15,7 +15,9 @@
 //! {"metadata": {"name": "a"}}
 //! ```
 //!
-//! `{{ns}}` is the namespace; `{{hook}}` and `{{ca}}` lead to the webhook of `converter`.
+//! `{{ns}}` is the namespace; `{{hook}}` and `{{ca}}` lead to the webhook of `converter`;
+//! `{{medium}}` and `{{large}}` are long texts, `{{operations}}` too many operations of a JSON patch.
+//! A body of protobuf is written in base64.
 //! Lines that start with `//` are comments. A body that does not start like JSON is YAML; a
 //! `Content-Type` header overrides that.
 

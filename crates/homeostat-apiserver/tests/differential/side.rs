@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use homeostat_env::Env;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt as _;
@@ -120,10 +121,17 @@ impl Side {
             // Whoever calls itself a program for people gets JSON in lines.
             shown.insert("(lines)".to_owned(), text.trim_end().lines().count().to_string());
         }
+        if !text.is_empty() && !path.contains("watch=") {
+            // Who reads it in a terminal sees where it ends.
+            shown.insert("(ends with a line)".to_owned(), text.ends_with('\n').to_string());
+        }
         let media = shown.get("content-type").map_or("", String::as_str);
         let body = read(media, path.contains("watch="), &text);
         if let Some(name) = &step.save {
             self.save(name, &body);
+            if let Some(tag) = headers.get("etag").and_then(|tag| tag.to_str().ok()) {
+                self.variables.insert(format!("{name}.etag"), tag.to_owned());
+            }
         }
         Answer { code, headers: shown, body: self.normal.value(body) }
     }
@@ -175,11 +183,13 @@ impl Side {
     }
 
     fn filled(&self, text: &str) -> String {
-        let fill = |found: &Captures<'_>| {
-            self.variables
-                .get(&found[1])
-                .cloned()
-                .unwrap_or_else(|| format!("unknown-{}", &found[1]))
+        let fill = |found: &Captures<'_>| match &found[1] {
+            "medium" => "x".repeat(1_100_000),
+            "large" => "x".repeat(3_200_000),
+            "operations" => {
+                vec![r#"{"op": "add", "path": "/data/k", "value": "2"}"#; 10_001].join(",")
+            }
+            name => self.variables.get(name).cloned().unwrap_or_else(|| format!("unknown-{name}")),
         };
         self.pattern.replace_all(text, fill).into_owned()
     }
@@ -201,7 +211,12 @@ impl Side {
         if headers.is_empty() && !body.is_empty() {
             request = request.header("content-type", "application/json");
         }
-        let request = request.body(Body::from(body.into_bytes())).unwrap();
+        let is_protobuf = |(_, value): &(String, String)| value.ends_with("protobuf");
+        let bytes = match BASE64_STANDARD.decode(&body) {
+            Ok(bytes) if headers.iter().any(is_protobuf) => bytes,
+            _ => body.into_bytes(),
+        };
+        let request = request.body(Body::from(bytes)).unwrap();
         // A server that panics says nothing.
         let response = match self.client.send(request).await {
             Ok(response) => response,

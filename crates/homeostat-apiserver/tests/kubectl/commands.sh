@@ -11,7 +11,7 @@ kubectl get --raw /readyz
 kubectl get --raw /livez/ping
 kubectl get --raw /nothing
 kubectl get --raw /apis/apps/v1/namespaces/NS/deployments/nothing
-kubectl auth whoami
+kubectl auth whoami --as=jane --as-group=friends
 kubectl auth can-i '*' '*'
 kubectl auth can-i get pods --as=jane
 kubectl auth can-i --list --as=jane
@@ -86,6 +86,8 @@ kubectl get pods -o custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[*]
 kubectl get cm/settings -o go-template='{{range $k, $v := .data}}{{$k}}={{$v}};{{end}}'
 kubectl get cm/settings -o template='{{.data.color}}'
 kubectl get cm settings --output-watch-events -w --request-timeout=1 -o name
+kubectl get cm settings -w --request-timeout=1
+kubectl get pods -w --request-timeout=1 -o wide --output-watch-events
 kubectl get resourcequota,limits,sa,role,rolebinding,pdb,hpa
 kubectl get priorityclass NS-high
 kubectl get clusterrole NS-reader -o jsonpath='{.rules}'
@@ -149,6 +151,21 @@ kubectl scale deployment web --replicas=5
 kubectl scale deployment web --current-replicas=4 --replicas=3
 kubectl scale --replicas=0 deployment/web deployment/made
 kubectl rollout history deployment/web
+sed "s/OWNER/$(kubectl get deployment web -o jsonpath='{.metadata.uid}')/" revisions.yaml | kubectl create -f -
+kubectl get replicasets -o wide
+kubectl rollout history deployment/web
+kubectl rollout history deployment/web --revision=2
+kubectl rollout history deployment/web --revision=3
+kubectl rollout undo deployment/web --to-revision=1 --dry-run=server
+kubectl get events
+kubectl get events -o wide --sort-by=.metadata.name
+kubectl get events --field-selector=type=Warning -o name
+kubectl get events.v1.events.k8s.io web.scaled -o yaml
+kubectl events
+kubectl events --for deployment/web --types=Warning
+kubectl describe deployment web
+kubectl delete replicasets --all
+kubectl delete events --all
 kubectl rollout restart deployment/web
 kubectl rollout pause deployment/web
 kubectl rollout pause deployment/web
@@ -219,6 +236,8 @@ kubectl delete cm -l tier=nothing
 kubectl delete deployment made --cascade=orphan --wait=false
 kubectl get deployment made -o jsonpath='{.metadata.finalizers}'
 kubectl delete job once --cascade=background
+kubectl delete cronjob hourly --cascade=foreground --wait=false
+kubectl get cronjob hourly -o jsonpath='{.metadata.finalizers}'
 kubectl delete -f boat.yaml
 kubectl delete -f definition.yaml --timeout=30s
 kubectl delete -f manifests.yaml --grace-period=0 --force

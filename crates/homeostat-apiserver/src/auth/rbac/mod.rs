@@ -131,6 +131,11 @@ impl Rbac {
     }
 }
 
+/// What one role allows and another does not, thing by thing.
+pub(crate) fn missing_rules(held: &Value, wanted: &Value) -> Vec<Rule> {
+    rule::missing(&index::rules(held), &index::rules(wanted))
+}
+
 /// Several problems in one line, each once.
 fn aggregate(mut problems: Vec<String>) -> String {
     let mut seen = std::collections::BTreeSet::new();

@@ -40,6 +40,7 @@ pub(super) struct Happened {
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) store: Store,
+    limits: Limits,
     /// The state after each revision, from the empty one on.
     pub(super) states: Vec<(u64, State)>,
     pub(super) happened: Vec<Happened>,
@@ -80,7 +81,7 @@ impl Pair {
     pub(super) fn new(limits: Limits) -> Self {
         let store = Store::new(limits);
         let states = vec![(store.revision(), State::new())];
-        Self { store, states, happened: Vec::new() }
+        Self { store, limits, states, happened: Vec::new() }
     }
 
     /// Tries a commit on both; they must agree on whether it is possible.
@@ -141,7 +142,11 @@ impl Pair {
             for (index, resource) in RESOURCES.iter().enumerate() {
                 let range = Range { at: Some(*revision), ..Range::default() };
                 let Ok(page) = self.store.list(resource, &range) else {
-                    assert!(*revision < self.store.revision(), "the present is always known");
+                    let later = self.since(index, *revision);
+                    assert!(!later.is_empty(), "{resource} has not changed since {revision}");
+                    let kept = self.limits.changes.max(1);
+                    let too_many = later.len() > kept || self.limits.bytes < usize::MAX;
+                    assert!(too_many, "{resource} at {revision} could be known");
                     continue;
                 };
                 let listed: Vec<(String, u64, u64)> = page

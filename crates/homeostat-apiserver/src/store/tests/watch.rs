@@ -78,10 +78,20 @@ proptest! {
     }
 
     #[test]
-    fn atomic_the_events_of_a_commit_come_together(history in attempts()) {
-        let (_, pieces) = watched(&history);
-        for pair in pieces.windows(2) {
-            let (last, first) = (pair[0].last().unwrap(), pair[1].first().unwrap());
+    fn atomic_the_events_of_a_commit_come_together(history in attempts(), batch in 0_usize..300) {
+        let mut pair = Pair::new(Limits { changes: 1000, bytes: usize::MAX });
+        let watcher = pair.store.watch(RESOURCES[0], pair.store.revision()).unwrap();
+        let mut watcher = watcher.in_pieces_of(batch);
+        for attempts in &history {
+            pair.attempt(attempts);
+        }
+        let pieces = drain(&mut watcher).unwrap();
+        let mut commits: Vec<u64> = pair.since(0, 0).iter().map(|it| it.revision).collect();
+        commits.dedup();
+        // With nothing asked for, each commit is a piece.
+        assert!(batch > 0 || pieces.len() == commits.len(), "{} pieces", pieces.len());
+        for (last, first) in pieces.iter().zip(pieces.iter().skip(1)) {
+            let (last, first) = (last.last().unwrap(), first.first().unwrap());
             assert!(last.object.revision < first.object.revision);
         }
     }

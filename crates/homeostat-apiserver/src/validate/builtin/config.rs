@@ -20,7 +20,7 @@ const KEYS: &[(&str, &[&str])] = &[
 
 pub(super) fn config_map(value: &Value, old: Option<&Value>, report: &mut Report) {
     let size = data(value, &["data", "binaryData"], report);
-    too_long("", size, report);
+    too_long("[]", size, report);
     for key in at(value, "/binaryData").as_object().into_iter().flatten().map(|(key, _)| key) {
         if value.pointer("/data").is_some_and(|data| data.get(key).is_some()) {
             report.invalid(
