@@ -6,6 +6,7 @@
 mod accepted;
 mod arena;
 pub(crate) mod conversion;
+mod kept;
 mod naming;
 mod presented;
 mod prune;
@@ -33,6 +34,7 @@ use crate::validate::Rules;
 pub use accepted::NamesInUse;
 pub(crate) use arena::OBJECT_META;
 pub use conversion::Conversion;
+pub(crate) use kept::{as_compared, as_kept};
 pub use prune::prune;
 pub use status::conditions;
 pub(crate) use status::{is_established, new_status, note_storage, was_looked_at};
@@ -69,7 +71,7 @@ pub fn defaults(definition: &mut Value) {
         spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
         // A list that was given counts here, even if it is empty.
         if let Some(stanza) = spec.get_mut("conversion") {
-            drop_idle_webhook(stanza, Value::is_array);
+            kept::drop_idle_webhook(stanza, Value::is_array);
         }
         let service = spec
             .get_mut("conversion")
@@ -86,59 +88,6 @@ pub fn defaults(definition: &mut Value) {
         let storage = list(definition, "/spec/versions").find(|version| flag(version, "storage"));
         if let Some(name) = storage.map(|version| version["name"].clone()) {
             definition["status"]["storedVersions"] = json!([name]);
-        }
-    }
-}
-
-/// Drops what is read and not kept: a conversion that says nothing of its webhook, and what schemas
-/// leave empty.
-pub(crate) fn as_kept(definition: &mut Value) {
-    let holds_any = |versions: &Value| versions.as_array().is_some_and(|list| !list.is_empty());
-    if let Some(stanza) = definition.pointer_mut("/spec/conversion") {
-        drop_idle_webhook(stanza, holds_any);
-    }
-    let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
-    for version in versions.into_iter().flatten() {
-        if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
-            drop_empty(document);
-        }
-    }
-}
-
-/// Drops a webhook without a client and without versions that count.
-fn drop_idle_webhook(conversion: &mut Value, counts: fn(&Value) -> bool) {
-    let is_idle = conversion.get("webhook").is_some_and(|webhook| {
-        webhook.get("clientConfig").is_none()
-            && !webhook.get("conversionReviewVersions").is_some_and(counts)
-    });
-    if is_idle && let Some(stanza) = conversion.as_object_mut() {
-        stanza.shift_remove("webhook");
-    }
-}
-
-fn drop_empty(document: &mut Value) {
-    let Some(keywords) = document.as_object_mut() else { return };
-    keywords.retain(|name, value| match (name.as_str(), value) {
-        ("default" | "example", _) => true,
-        (_, Value::Array(items)) => !items.is_empty(),
-        ("properties" | "patternProperties" | "definitions" | "dependencies", map) => {
-            map.as_object().is_none_or(|map| !map.is_empty())
-        }
-        ("items", items) => !items.is_null(),
-        _ => true,
-    });
-    for (name, value) in keywords {
-        match (name.as_str(), value) {
-            ("not" | "items" | "additionalProperties" | "additionalItems", schema) => {
-                drop_empty(schema);
-            }
-            ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
-                schemas.iter_mut().for_each(drop_empty);
-            }
-            ("properties" | "patternProperties" | "definitions", Value::Object(schemas)) => {
-                schemas.values_mut().for_each(drop_empty);
-            }
-            _ => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::kept::{Items, drop_empty};
 use super::shared::Stanzas;
 use super::{VERSIONS, flag, is_established, list, presented, schemas, structural, text};
 use crate::field::{FieldError, Reason};
@@ -56,8 +57,9 @@ impl<'a> Versions<'a> {
             self.parts(part, has_status(subresources), name, &path, &schema_path, errors);
         }
         let shown = |detail: &str| {
-            let versions = self.definition.pointer("/spec/versions").map(|_| self.stanzas.apart());
-            let shown = internal::form(VERSIONS, &versions.unwrap_or(Value::Null));
+            let is_there = self.definition.pointer("/spec/versions").is_some_and(Value::is_array);
+            let versions = if is_there { self.stanzas.apart() } else { Value::Null };
+            let shown = internal::form(VERSIONS, &versions);
             invalid("spec.versions".to_owned(), shown, detail)
         };
         let first = names.first().copied();
@@ -110,9 +112,15 @@ impl<'a> Versions<'a> {
 
     /// Whether a version had this schema before.
     fn is_known(&self, name: &str, schema: &Value) -> bool {
-        let mut before = self.old.into_iter().flat_map(|old| list(old, "/spec/versions"));
-        before
-            .any(|version| text(version, "/name") == name && version.get("schema") == Some(schema))
+        let before = self.old.into_iter().flat_map(|old| list(old, "/spec/versions"));
+        let mut before = before.filter(|version| text(version, "/name") == name);
+        before.any(|version| {
+            let mut schema = schema.clone();
+            if let Some(document) = schema.get_mut("openAPIV3Schema") {
+                drop_empty(document, Items::Counted);
+            }
+            version.get("schema") == Some(&schema)
+        })
     }
 
     /// What is stored must be in a version that is still there.

@@ -165,7 +165,12 @@ impl Writer<'_> {
         }
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
-            rules::track(self, kind, Some(&live), &mut object, &options.manager, update.area)?;
+            let mut compared = hooks::of(kind).compared.map(|compared| compared(&object));
+            let tracked = compared.as_mut().unwrap_or(&mut object);
+            rules::track(self, kind, Some(&live), tracked, &options.manager, update.area)?;
+            if let Some(compared) = compared {
+                metadata::copy(&mut object, &compared, "managedFields");
+            }
         }
         let mut review = Review {
             subresource: update.area.subresource(),
@@ -186,7 +191,8 @@ impl Writer<'_> {
             (hooks::of(kind).part)(self, update.area.subresource(), &live, object);
         }
         if update.area.is_desired_state() {
-            let next = generation::after_update(kind, &live, object);
+            let compared = hooks::of(kind).compared.map(|compared| compared(object));
+            let next = generation::after_update(kind, &live, compared.as_ref().unwrap_or(object));
             metadata::set(object, "generation", next.map_or(Value::Null, Value::from));
         }
         refuse_new_finalizers(target, &live, object)?;
@@ -199,6 +205,7 @@ impl Writer<'_> {
             Area::Part(_) => Vec::new(),
         };
         words.into_iter().for_each(|words| options.inquiry.warn(words));
+        (hooks::of(kind).kept)(object);
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
         let charges =

@@ -276,3 +276,33 @@ async fn every_group_and_version_that_is_served_has_its_api_service() {
     definitions.delete("ats.example.com", &DeleteParams::default()).await.unwrap();
     assert_eq!(names().await, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_schema_leaves_empty_is_judged_in_an_update_and_no_change() {
+    let client = client();
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    define(&client).await;
+    let schema = "/spec/versions/0/schema/openAPIV3Schema";
+    let changed = |pointer: &str, keyword: &str, value: Value| {
+        let mut changed = definition();
+        changed.pointer_mut(&format!("{schema}{pointer}")).unwrap()[keyword] = value;
+        changed
+    };
+    let put = async |value: Value| {
+        let now = definitions.get("ats.example.com").await.unwrap();
+        let mut next = object(value);
+        next.metadata.resource_version = now.metadata.resource_version;
+        definitions.replace("ats.example.com", &PostParams::default(), &next).await
+    };
+    let refused = refusal(put(changed("", "allOf", json!([]))).await);
+    assert_eq!(refused, (422, "Invalid".to_owned()));
+    let same = put(changed("/properties/status", "required", json!([]))).await.unwrap();
+    assert_eq!(same.metadata.generation, Some(1));
+    let fields = &same.data["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    assert!(fields["status"].get("required").is_none());
+    // Items that are neither a schema nor several are a change once, and then gone.
+    let next = put(changed("/properties/status", "items", json!("x"))).await.unwrap();
+    assert_eq!(next.metadata.generation, Some(2));
+    let fields = &next.data["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    assert!(fields["status"].get("items").is_none());
+}

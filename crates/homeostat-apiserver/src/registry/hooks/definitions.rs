@@ -18,11 +18,7 @@ const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    complete: |live, object| {
-        if live.is_some() {
-            custom::as_kept(object);
-        }
-    },
+    compared: Some(custom::as_compared),
     create: |_, _, object| {
         custom::defaults(object);
         metadata::set_top(object, "status", Some(custom::new_status(object)));

@@ -64,7 +64,10 @@ pub(crate) struct Hooks {
     pub(crate) update: fn(&Writer<'_>, &Kind, &Value, &mut Value) -> Result<(), Status>,
     /// Completes a write through the named subresource, given the live object.
     pub(crate) part: fn(&Writer<'_>, &str, &Value, &mut Value),
-    /// Brings a new object that was found to be right into the form it is kept in.
+    /// An object as it is compared with what was there, where not all of it counts: the rest changes
+    /// nothing, and nobody owns it.
+    pub(crate) compared: Option<fn(&Value) -> Value>,
+    /// Brings an object that was found to be right into the form it is kept in.
     pub(crate) kept: fn(&mut Value),
     /// What is refused because of who asks or of what other objects say; everything else that is
     /// refused is told with it.
@@ -85,6 +88,7 @@ const NONE: Hooks = Hooks {
     create: |_, _, _| Ok(()),
     update: |_, _, _, _| Ok(()),
     part: |_, _, _, _| {},
+    compared: None,
     kept: |_| {},
     judge: |_, _| Vec::new(),
     delete: |_, _, _| Ok(()),
