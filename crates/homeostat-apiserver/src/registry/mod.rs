@@ -5,6 +5,7 @@
 
 mod access_rules;
 mod addresses;
+mod aggregated;
 mod binding;
 pub(crate) mod catalogue;
 mod charge;
@@ -119,6 +120,7 @@ pub struct Registry {
     node_ports: node_ports::NodePorts,
     flows: flows::Flows,
     definition_names: definition_names::DefinitionNames,
+    aggregated: aggregated::Aggregated,
     /// Whether something was removed that nobody can do without, or changed that the server looks
     /// after.
     bereft: AtomicBool,
@@ -157,6 +159,7 @@ impl Registry {
             node_ports: node_ports::NodePorts::default(),
             flows: flows::Flows::default(),
             definition_names: definition_names::DefinitionNames::default(),
+            aggregated: aggregated::Aggregated::default(),
             bereft: AtomicBool::new(false),
             address: Mutex::new(None),
             pen: Mutex::new(()),
@@ -169,6 +172,9 @@ impl Registry {
     pub(crate) fn resume(&self) {
         let snapshot = self.store.newest();
         self.events.resume(snapshot.objects(expiry::EVENTS), self.env.now());
+        snapshot
+            .objects("apiservices.apiregistration.k8s.io")
+            .for_each(|stored| self.aggregated.note(&stored.value()));
         let definitions = "customresourcedefinitions";
         let catalogue = self.catalogue();
         let Some(kind) = catalogue.find("apiextensions.k8s.io", "v1", definitions) else { return };

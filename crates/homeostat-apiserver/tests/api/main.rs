@@ -9,6 +9,7 @@
 mod access;
 mod addresses;
 mod admitted;
+mod aggregation;
 mod apply;
 mod certificates;
 mod conformance;

@@ -1,8 +1,9 @@
-//! EndpointSlices: a field of the first versions that is not written any more.
+//! EndpointSlices: a field of the first versions that is not written any more, and APIServices that
+//! wait for endpoints.
 
 use serde_json::Value;
 
-use super::{Hooks, NONE};
+use super::{Hooks, NONE, api_services};
 
 const TOPOLOGY: &str = "deprecatedTopology";
 /// Where the name of a node was before it had a field.
@@ -20,6 +21,8 @@ pub(super) const HOOKS: Hooks = Hooks {
         }
         Ok(())
     },
+    committed: Some(|writer, _, _, slice| api_services::slice_changed(writer, slice)),
+    removed: |writer, _, slice| api_services::slice_changed(writer, slice),
     ..NONE
 };
 

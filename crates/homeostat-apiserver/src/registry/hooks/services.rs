@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{Hooks, NONE, families, service_ports};
+use super::{Hooks, NONE, api_services, families, service_ports};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::registry::{Writer, metadata};
@@ -32,13 +32,19 @@ pub(super) const HOOKS: Hooks = Hooks {
     committed: Some(|writer, _, old, service| {
         writer.keep_addresses(old, service);
         writer.keep_node_ports(old, Some(service));
+        changed(writer, service);
     }),
     removed: |writer, _, service| {
         writer.release_addresses(service);
         writer.keep_node_ports(Some(service), None);
+        changed(writer, service);
     },
     ..NONE
 };
+
+fn changed(writer: &Writer<'_>, service: &Value) {
+    api_services::service_changed(writer, metadata::namespace(service), metadata::name(service));
+}
 
 /// What only some types have goes with the type that had it, unless it is asked for anew.
 fn drop_policies(live: &Value, service: &mut Value) {

@@ -17,8 +17,11 @@ const OBJECTS: &str = include_str!("objects.json");
 const STATUSES: &str = include_str!("statuses.json");
 
 /// Kinds whose objects kube-apiserver itself works on, and what is there when it is done.
-const WORKED_ON: &[(&str, &str)] =
-    &[("customresourcedefinitions", "Established"), ("flowschemas", "Dangling")];
+const WORKED_ON: &[(&str, &str)] = &[
+    ("apiservices", "Available"),
+    ("customresourcedefinitions", "Established"),
+    ("flowschemas", "Dangling"),
+];
 
 /// An object that is right, with a status that is.
 pub(super) struct Subject {
