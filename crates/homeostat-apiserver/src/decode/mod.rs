@@ -121,9 +121,9 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
 pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError> {
     let root = kind.schema.root();
     let shaped = match (kind.custom.is_some(), value.get_mut("metadata"), root.field("metadata")) {
-        (true, Some(metadata), Some(schema)) => typed::shape(schema, metadata, "metadata"),
+        (true, Some(metadata), Some(schema)) => typed::shape(schema, metadata, "metadata", false),
         (true, _, _) => Ok(Vec::new()),
-        (false, _, _) => typed::shape(root, value, ""),
+        (false, _, _) => typed::shape(root, value, "", kind.strategy.empty_counts),
     };
     let mut dropped = shaped.map_err(|reason| DecodeError::Type {
         kind: kind.kind.clone(),
@@ -134,6 +134,13 @@ pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError>
         dropped.extend(crate::custom::prune(root, value));
     }
     Ok(dropped)
+}
+
+/// Drops what is empty and may be left out from an object of a built-in kind that was shaped, where
+/// its kind had it counted until now.
+pub(crate) fn drop_empty(kind: &Kind, value: &mut Value) {
+    let done = typed::shape(kind.schema.root(), value, "", false);
+    debug_assert!(done.is_ok(), "what was read once can be read again");
 }
 
 /// The paths of fields that the schema does not know, in document order. Nothing is changed.

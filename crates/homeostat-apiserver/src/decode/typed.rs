@@ -33,13 +33,16 @@ const ANYTHING: &[&str] = &[
 const JSON_SCHEMA: &str =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
-/// Shapes the value found at `path` in place; gives the paths of what was dropped.
+/// Shapes the value found at `path` in place; gives the paths of what was dropped. Outside of
+/// `metadata`, lists and maps that are empty may stay.
 pub(super) fn shape(
     schema: Schema<'_>,
     value: &mut Value,
     path: &str,
+    empty_stays: bool,
 ) -> Result<Vec<String>, String> {
     let mut walk = Walk {
+        empty_stays,
         path: path.to_owned(),
         fields: Vec::new(),
         apart: 0,
@@ -99,6 +102,7 @@ fn push_field(path: &mut String, name: &str) {
 }
 
 struct Walk<'a> {
+    empty_stays: bool,
     path: String,
     /// The fields around the value, each with the published name of the struct that has it.
     fields: Vec<(&'a str, &'a str)>,
@@ -191,8 +195,10 @@ impl<'a> Walk<'a> {
                     // What a schema says is judged first, even if it says nothing.
                     let is_judged = node.name == JSON_SCHEMA
                         && matches!(value, Value::Array(_) | Value::Object(_) | Value::Null);
-                    if is_left_out(schema.sibling(*id).node(), value)
+                    let field = schema.sibling(*id).node();
+                    if is_left_out(field, value)
                         && !is_judged
+                        && !self.stays(field, value)
                         && !TELLING.contains(&self.path.as_str())
                     {
                         dropped.insert(name.clone());
@@ -216,6 +222,14 @@ impl<'a> Walk<'a> {
             object.retain(|name, _| !dropped.contains(name));
         }
         Ok(())
+    }
+
+    /// Whether something empty is to stay: what Go has as a list or a map, bytes included.
+    fn stays(&self, field: &Node, value: &Value) -> bool {
+        let is_bytes = value.is_string() && field.bounds.format.as_deref() == Some("byte");
+        self.empty_stays
+            && (is_bytes || matches!(value, Value::Array(_) | Value::Object(_)))
+            && !self.path.starts_with("metadata")
     }
 
     /// A schema, or what may stand instead of it (`OrArray`, `OrBool`, `OrStringArray`). Another
@@ -352,7 +366,7 @@ mod tests {
     use crate::schema::builtin::schemas;
 
     fn read(ty: &str, mut value: Value) -> Result<Value, String> {
-        shape(schemas().named(ty).unwrap(), &mut value, "").map(|_| value)
+        shape(schemas().named(ty).unwrap(), &mut value, "", false).map(|_| value)
     }
 
     const POD: &str = "io.k8s.api.core.v1.Pod";

@@ -79,6 +79,8 @@ pub enum Generation {
     SpecAndAnnotations,
     /// +1 when anything but `metadata` and `status` changes.
     AllButMetadataAndStatus,
+    /// The same when labels change, or when something is written that is not kept (EndpointSlice).
+    AsWrittenAndLabels,
 }
 
 /// What happens to dependents when a delete does not say.
@@ -118,6 +120,8 @@ pub struct Strategy {
     pub status_leaves: &'static [&'static str],
     /// Fields of `spec` that are not for everybody yet: they are dropped, whoever writes them.
     pub turned_off: &'static [&'static str],
+    /// Lists and maps that are given and empty are a change, though nothing of them is kept.
+    pub empty_counts: bool,
 }
 
 impl Default for Strategy {
@@ -134,6 +138,7 @@ impl Default for Strategy {
             create_only: &[],
             status_leaves: &[],
             turned_off: &[],
+            empty_counts: false,
         }
     }
 }

@@ -40,7 +40,6 @@ const GENERATION_OF_SPEC: &[Name] = &[
 /// Kinds without `spec` whose generation follows everything else.
 const GENERATION_OF_BODY: &[Name] = &[
     ("", "PodTemplate"),
-    ("discovery.k8s.io", "EndpointSlice"),
     (ADMISSION, "MutatingWebhookConfiguration"),
     (ADMISSION, "ValidatingWebhookConfiguration"),
 ];
@@ -131,6 +130,13 @@ const TURNED_OFF: Fields = &[
     ((STORAGE, "CSIDriver"), &["preventPodSchedulingIfMissing"]),
 ];
 
+/// An update of these compares what is absent with what is empty, and finds a difference.
+const EMPTY_COUNTS: &[Name] = &[
+    ("networking.k8s.io", "NetworkPolicy"),
+    (ADMISSION, "MutatingWebhookConfiguration"),
+    (ADMISSION, "ValidatingWebhookConfiguration"),
+];
+
 /// The strategy of a built-in kind.
 pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
     let listed = |names: &[Name]| names.contains(&(group, kind));
@@ -141,6 +147,8 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         Generation::SpecAndAnnotations
     } else if (group, kind) == ("scheduling.k8s.io", "PriorityClass") {
         Generation::Once
+    } else if (group, kind) == ("discovery.k8s.io", "EndpointSlice") {
+        Generation::AsWrittenAndLabels
     } else if (group, kind) == (STORAGE, "CSIDriver") {
         Generation::SpecChanges
     } else if listed(GENERATION_OF_SPEC) {
@@ -162,6 +170,7 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         create_only: if listed(SPEC_ON_CREATE) { &["spec"] } else { &[] },
         status_leaves: fields(STATUS_LEAVES),
         turned_off: fields(TURNED_OFF),
+        empty_counts: listed(EMPTY_COUNTS),
     }
 }
 
@@ -180,6 +189,7 @@ mod tests {
             RETURNS_DELETED,
             ORPHANS,
             SPEC_ON_CREATE,
+            EMPTY_COUNTS,
             &[STATUS_LEAVES, TURNED_OFF].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ]
         .concat()

@@ -62,6 +62,10 @@ impl Writer<'_> {
         tracking: Tracking,
     ) -> Result<Written, Status> {
         let kind = &target.kind;
+        if kind.strategy.empty_counts {
+            // There is nothing that it would be a change of.
+            crate::decode::drop_empty(kind, &mut object);
+        }
         place(target, &mut object)?;
         self.prepare(target, &mut object);
         rules::default(kind, &mut object);

@@ -16,6 +16,10 @@ pub(crate) fn after_update(kind: &Kind, old: &Value, new: &Value) -> Option<i64>
                 || old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations")
         }
         Generation::AllButMetadataAndStatus => content(kind, old) != content(kind, new),
+        Generation::AsWrittenAndLabels => {
+            content(kind, old) != content(kind, new)
+                || metadata::labels(old) != metadata::labels(new)
+        }
     };
     if kind.strategy.generation == Generation::SpecChanges && !changed && current == 0 {
         return None;

@@ -193,6 +193,27 @@ pub(super) fn drop_turned_off(kind: &Kind, object: &mut Value) {
     }
 }
 
+/// An object without what nobody owns and nothing keeps, where its kind is told such things.
+pub(super) fn owned(kind: &Kind, object: &Value) -> Option<Value> {
+    match hooks::of(kind).compared {
+        Some(compared) => Some(compared(object)),
+        None if kind.strategy.empty_counts => {
+            let mut owned = object.clone();
+            decode::drop_empty(kind, &mut owned);
+            Some(owned)
+        }
+        None => None,
+    }
+}
+
+/// Brings an object that was found to be right into the form it is kept in.
+pub(super) fn keep(kind: &Kind, object: &mut Value) {
+    (hooks::of(kind).kept)(object);
+    if kind.strategy.empty_counts {
+        decode::drop_empty(kind, object);
+    }
+}
+
 /// Fills in what the client left to the server.
 pub(crate) fn default(kind: &Kind, object: &mut Value) {
     if kind.custom.is_some() {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
+use crate::kinds::Generation;
 use crate::status::Status;
 use crate::store::{Expect, Stored};
 use crate::warn;
@@ -165,11 +166,11 @@ impl Writer<'_> {
         }
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
-            let mut compared = hooks::of(kind).compared.map(|compared| compared(&object));
-            let tracked = compared.as_mut().unwrap_or(&mut object);
+            let mut owned = rules::owned(kind, &object);
+            let tracked = owned.as_mut().unwrap_or(&mut object);
             rules::track(self, kind, Some(&live), tracked, &options.manager, update.area)?;
-            if let Some(compared) = compared {
-                metadata::copy(&mut object, &compared, "managedFields");
+            if let Some(owned) = owned {
+                metadata::copy(&mut object, &owned, "managedFields");
             }
         }
         let mut review = Review {
@@ -184,6 +185,8 @@ impl Writer<'_> {
             admission::mutate(&mut review)?;
         }
         let object = &mut review.object;
+        let written = (kind.strategy.generation == Generation::AsWrittenAndLabels)
+            .then(|| generation::after_update(kind, &live, object));
         if update.area == Area::Main {
             rules::drop_turned_off(kind, object);
             (hooks::of(kind).update)(self, kind, &live, object)?;
@@ -191,8 +194,10 @@ impl Writer<'_> {
             (hooks::of(kind).part)(self, update.area.subresource(), &live, object);
         }
         if update.area.is_desired_state() {
-            let compared = hooks::of(kind).compared.map(|compared| compared(object));
-            let next = generation::after_update(kind, &live, compared.as_ref().unwrap_or(object));
+            let next = written.unwrap_or_else(|| {
+                let compared = hooks::of(kind).compared.map(|compared| compared(object));
+                generation::after_update(kind, &live, compared.as_ref().unwrap_or(object))
+            });
             metadata::set(object, "generation", next.map_or(Value::Null, Value::from));
         }
         refuse_new_finalizers(target, &live, object)?;
@@ -205,7 +210,11 @@ impl Writer<'_> {
             Area::Part(_) => Vec::new(),
         };
         words.into_iter().for_each(|words| options.inquiry.warn(words));
-        (hooks::of(kind).kept)(object);
+        rules::keep(kind, object);
+        if !options.dry_run {
+            // Whoever only tries is shown it.
+            metadata::set(object, "selfLink", Value::Null);
+        }
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
         let charges =
@@ -341,7 +350,7 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
             }
         }
     }
-    for field in ["generation", "creationTimestamp", "selfLink"] {
+    for field in ["generation", "creationTimestamp"] {
         metadata::copy(object, live, field);
     }
     // What is left out stays; what is given must be the same.

@@ -26,11 +26,39 @@ const FIXED: &[&str] = &[
     "deletionGracePeriodSeconds",
 ];
 
+/// Kinds whose update leaves `generateName` to the form that all names have: it is never used again.
+const BASE_LEFT: &[(&str, &str)] = &[
+    ("", "Event"),
+    ("", "PodTemplate"),
+    ("", "ReplicationController"),
+    ("", "ResourceQuota"),
+    ("", "Service"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("batch", "CronJob"),
+    ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("coordination.k8s.io", "Lease"),
+    ("events.k8s.io", "Event"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("networking.k8s.io", "ServiceCIDR"),
+    ("policy", "PodDisruptionBudget"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("resource.k8s.io", "ResourceSlice"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "CSIDriver"),
+];
+
 /// Kinds whose names have another form than a DNS subdomain.
 fn name_rule(kind: &Kind) -> fn(&str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => name::dns_label,
-        ("rbac.authorization.k8s.io", _) | ("", "Event") => name::path_segment,
+        ("rbac.authorization.k8s.io", _)
+        | ("apiregistration.k8s.io", "APIService")
+        | ("", "Event") => name::path_segment,
         ("networking.k8s.io", "IPAddress") => name::ip_address,
         ("policy", "PodDisruptionBudget") => |_| Vec::new(),
         ("", "ReplicationController") | ("resource.k8s.io", "DeviceClass") => name::long_name,
@@ -46,7 +74,11 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
     let meta = value.get("metadata").unwrap_or(&empty);
     let mut errors = match old {
         None => identity(kind, meta),
-        Some(old) => update(meta, old.get("metadata").unwrap_or(&empty)),
+        Some(old) => {
+            let mut errors = base_again(kind, meta);
+            errors.extend(update(meta, old.get("metadata").unwrap_or(&empty)));
+            errors
+        }
     };
     if let Some(generation) = meta.get("generation").filter(|it| it.as_i64() < Some(0)) {
         let detail = "must be greater than or equal to 0";
@@ -75,18 +107,8 @@ fn text<'a>(meta: &'a Value, field: &str) -> &'a str {
 }
 
 fn identity(kind: &Kind, meta: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
     let rule = name_rule(kind);
-    let generate = text(meta, "generateName");
-    if !generate.is_empty() {
-        // a base may end in a dash, because more follows
-        let base = match generate.strip_suffix('-') {
-            Some(base) => format!("{base}a"),
-            None => generate.to_owned(),
-        };
-        errors
-            .extend(rule(&base).into_iter().map(|e| invalid("metadata.generateName", generate, e)));
-    }
+    let mut errors = base(rule, meta);
     let given = text(meta, "name");
     if given.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -104,6 +126,34 @@ fn identity(kind: &Kind, meta: &Value) -> Vec<FieldError> {
         (false, true) => {}
         (false, false) => {
             errors.push(FieldError::forbidden("metadata.namespace", "not allowed on this type"));
+        }
+    }
+    errors
+}
+
+/// What names are made from.
+fn base(rule: fn(&str) -> Vec<String>, meta: &Value) -> Vec<FieldError> {
+    let given = text(meta, "generateName");
+    if given.is_empty() {
+        return Vec::new();
+    }
+    // a base may end in a dash, because more follows
+    let base = match given.strip_suffix('-') {
+        Some(base) => format!("{base}a"),
+        None => given.to_owned(),
+    };
+    rule(&base).into_iter().map(|e| invalid("metadata.generateName", given, e)).collect()
+}
+
+/// The same in an update: first as a part of any path, then as the kind wants it.
+fn base_again(kind: &Kind, meta: &Value) -> Vec<FieldError> {
+    let mut errors = base(name::path_prefix, meta);
+    let is_left = BASE_LEFT.contains(&(kind.group.as_str(), kind.kind.as_str()));
+    if kind.custom.is_none() && !is_left {
+        for error in base(name_rule(kind), meta) {
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
         }
     }
     errors

@@ -87,6 +87,11 @@ pub(super) fn path_segment(text: &str) -> Vec<String> {
     if text == "." || text == ".." {
         return vec![format!("may not be '{text}'")];
     }
+    path_prefix(text)
+}
+
+/// The beginning of a part of a path: more follows.
+pub(super) fn path_prefix(text: &str) -> Vec<String> {
     ['/', '%']
         .into_iter()
         .filter(|c| text.contains(*c))

@@ -31,10 +31,14 @@ const MOST_OF_VERSIONS: i64 = 1000;
 
 pub(super) fn api_service(value: &Value, _: Option<&Value>, report: &mut Report) {
     let (group, version) = (text(value, "/spec/group"), text(value, "/spec/version"));
-    let (given, wanted) = (text(value, "/metadata/name"), format!("{version}.{group}"));
-    if given != wanted && name::path_segment(given).is_empty() {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
-        report.invalid("metadata.name", given, detail);
+    let wanted = format!("{version}.{group}");
+    for field in ["generateName", "name"] {
+        let given = text(value, &format!("/metadata/{field}"));
+        let is_given = field == "name" || !given.is_empty();
+        if is_given && given != wanted && name::path_segment(given).is_empty() {
+            let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+            report.invalid(format!("metadata.{field}"), given, detail);
+        }
     }
     if group.is_empty() && version != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";

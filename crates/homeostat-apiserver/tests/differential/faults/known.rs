@@ -22,8 +22,6 @@ const GIVEN_AND_EMPTY: &str =
 
 /// The list; the shorter the better.
 const KNOWN: &[Known] = &[
-    Known { step: " []", place: "/metadata/generation", theirs: "", why: GIVEN_AND_EMPTY },
-    Known { step: " {}", place: "/metadata/generation", theirs: "", why: GIVEN_AND_EMPTY },
     Known { step: " []", place: "/metadata/managedFields", theirs: "", why: GIVEN_AND_EMPTY },
     Known { step: " {}", place: "/metadata/managedFields", theirs: "", why: GIVEN_AND_EMPTY },
     Known { step: " []", place: "message", theirs: "immutable", why: GIVEN_AND_EMPTY },
@@ -46,7 +44,6 @@ const KNOWN: &[Known] = &[
 /// judges them. The lists may only shrink.
 const OPEN: &[&str] = &[
     "cronjobs",
-    "customresourcedefinitions",
     "daemonsets",
     "deployments",
     "jobs",
@@ -57,24 +54,13 @@ const OPEN: &[&str] = &[
     "statefulsets",
 ];
 
-/// Further kinds of which some faults in updates are. Of APIServices, kube-apiserver itself writes the
-/// status meanwhile.
-const OPEN_IN_UPDATES: &[&str] = &[
-    "apiservices",
-    "configmaps",
-    "csistoragecapacities",
-    "endpointslices",
-    "mutatingwebhookconfigurations",
-    "networkpolicies",
-    "persistentvolumes",
-    "resourceclaimtemplates",
-    "services",
-    "validatingwebhookconfigurations",
-];
+/// Further kinds of which some faults in updates are.
+const OPEN_IN_UPDATES: &[&str] =
+    &["networkpolicies", "persistentvolumes", "resourceclaimtemplates", "services"];
 
 /// Further kinds of which some faults in a status are. Older autoscalers keep what they do not know in
 /// annotations there.
-const OPEN_IN_STATUS: &[&str] = &["apiservices", "horizontalpodautoscalers"];
+const OPEN_IN_STATUS: &[&str] = &["horizontalpodautoscalers"];
 
 /// Whether every fault of a kind that is sent in that way is answered alike.
 pub(super) fn is_judged(way: Way, plural: &str) -> bool {
