@@ -126,9 +126,10 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
         ("apps", "StatefulSet") => {
             let claims = value.pointer_mut("/spec/volumeClaimTemplates");
             for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {
+                // Whatever they are said to be.
                 if let Some(claim) = claim.as_object_mut() {
-                    set(claim, "kind", json!("PersistentVolumeClaim"));
-                    set(claim, "apiVersion", json!("v1"));
+                    claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
+                    claim.insert("apiVersion".to_owned(), json!("v1"));
                 }
             }
         }
@@ -222,16 +223,22 @@ fn service(spec: &mut Object) {
 
 fn job(spec: &mut Object) {
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
-        set(spec, "completions", json!(1));
+        spec.insert("completions".to_owned(), json!(1));
     }
-    set(spec, "parallelism", json!(1));
-    let per_index = spec.contains_key("backoffLimitPerIndex");
-    set(spec, "backoffLimit", json!(if per_index { i32::MAX } else { 6 }));
-    set(spec, "completionMode", json!("NonIndexed"));
-    set(spec, "suspend", json!(false));
-    set(spec, "manualSelector", json!(false));
-    let policy = spec.contains_key("podFailurePolicy");
-    set(spec, "podReplacementPolicy", json!(if policy { "Failed" } else { "TerminatingOrFailed" }));
+    let retries = if spec.contains_key("backoffLimitPerIndex") { i32::MAX } else { 6 };
+    let has_policy = spec.contains_key("podFailurePolicy");
+    let replaced = if has_policy { "Failed" } else { "TerminatingOrFailed" };
+    for (field, value) in [
+        ("parallelism", json!(1)),
+        ("backoffLimit", json!(retries)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("manualSelector", json!(false)),
+        ("podReplacementPolicy", json!(replaced)),
+    ] {
+        // A word that is empty was said.
+        spec.entry(field).or_insert(value);
+    }
 }
 
 fn limit_range(item: &mut Object) {

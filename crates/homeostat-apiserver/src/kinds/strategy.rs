@@ -124,8 +124,9 @@ const STATUS_LEAVES: Fields = &[
     ((FLOW, "PriorityLevelConfiguration"), WHOLE_METADATA),
 ];
 
-/// Fields of `spec` that kube-apiserver takes only where somebody turned them on.
+/// Fields of `spec`, or further below, that kube-apiserver takes only where somebody turned them on.
 const TURNED_OFF: Fields = &[
+    (("apps", "StatefulSet"), &["updateStrategy/rollingUpdate/maxUnavailable"]),
     (("coordination.k8s.io", "Lease"), &["preferredHolder", "strategy"]),
     ((STORAGE, "CSIDriver"), &["preventPodSchedulingIfMissing"]),
 ];

@@ -188,8 +188,12 @@ pub(crate) fn applicable(
 
 /// Drops what nobody has turned on.
 pub(super) fn drop_turned_off(kind: &Kind, object: &mut Value) {
-    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        kind.strategy.turned_off.iter().for_each(|field| drop(spec.shift_remove(*field)));
+    for field in kind.strategy.turned_off {
+        let path = format!("/spec/{field}");
+        let (above, name) = path.rsplit_once('/').unwrap_or_default();
+        if let Some(Value::Object(fields)) = object.pointer_mut(above) {
+            fields.shift_remove(name);
+        }
     }
 }
 
@@ -327,6 +331,23 @@ fn other_forms<'w>(writer: &'w Writer<'w>, kind: &'w Kind) -> Option<Box<dyn Oth
     }
 }
 
+/// Templates in objects of built-in kinds. Their metadata can hold a list of owners, too, and what those
+/// own is all that can have another form than its type has.
+const TEMPLATES: &[&str] =
+    &["/template", "/spec/template", "/spec/jobTemplate", "/spec/jobTemplate/spec/template"];
+
+fn has_typed_owners(object: &Value) -> bool {
+    let claims = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+    let templates = TEMPLATES.iter().filter_map(|path| object.pointer(path));
+    let mut owners = templates
+        .chain(claims.into_iter().flatten())
+        .filter_map(|template| template.pointer("/metadata/managedFields")?.as_array())
+        .flatten();
+    owners.all(|owner| {
+        owner.get("fieldsV1").is_none_or(|fields| fields.is_object() || fields.is_null())
+    })
+}
+
 /// Records who owns the fields that changed.
 pub(crate) fn track(
     writer: &Writer<'_>,
@@ -344,7 +365,11 @@ pub(crate) fn track(
     };
     let reset = reset_fields(kind, area);
     let schema = kind.schema.root();
-    if kind.custom.is_some() && !apply::is_typed(schema, object) {
+    let is_typed = match kind.custom {
+        Some(_) => apply::is_typed(schema, object),
+        None => has_typed_owners(object),
+    };
+    if !is_typed {
         // Nobody can be said to own what has no place.
         metadata::set(object, "managedFields", Value::Null);
         return Ok(());

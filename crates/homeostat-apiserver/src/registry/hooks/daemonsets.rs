@@ -1,4 +1,5 @@
-//! DaemonSets: an annotation counts the versions of the template, as it did before `generation`.
+//! DaemonSets: an annotation counts the versions of the template, as it did before `generation`. Clients
+//! may write it and own it then, but what it says is up to the server.
 
 use serde_json::{Value, json};
 
@@ -7,23 +8,31 @@ use super::{Hooks, NONE};
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) const HOOKS: Hooks = Hooks {
-    complete: |live, object| {
-        let count = live.map_or(1, |live| {
-            let before = live
-                .pointer("/metadata/annotations")
-                .and_then(|all| all.get(ANNOTATION)?.as_str()?.parse::<i64>().ok())
-                .unwrap_or_default();
-            let same = live.pointer("/spec/template") == object.pointer("/spec/template");
-            before + i64::from(!same)
-        });
-        let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
-            return;
-        };
-        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-        if !annotations.is_object() {
-            *annotations = json!({});
-        }
-        annotations[ANNOTATION] = count.to_string().into();
+    complete: |_, object| set(object, count(object)),
+    create: |_, _, object| {
+        set(object, count(object).max(1));
+        Ok(())
     },
+    update: |_, _, live, object| {
+        let same = live.pointer("/spec/template") == object.pointer("/spec/template");
+        set(object, count(live) + i64::from(!same));
+        Ok(())
+    },
+    part: |_, _, live, object| set(object, count(live)),
     ..NONE
 };
+
+/// How many versions the annotation counts.
+fn count(object: &Value) -> i64 {
+    let annotations = object.pointer("/metadata/annotations");
+    annotations.and_then(|all| all.get(ANNOTATION)?.as_str()?.parse().ok()).unwrap_or_default()
+}
+
+fn set(object: &mut Value, count: i64) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if !annotations.is_object() {
+        *annotations = json!({});
+    }
+    annotations[ANNOTATION] = count.to_string().into();
+}

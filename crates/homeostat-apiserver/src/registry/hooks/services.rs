@@ -19,8 +19,11 @@ pub(super) const HOOKS: Hooks = Hooks {
     update: |writer, kind, live, object| {
         drop_policies(live, object);
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            // A policy that is empty was said.
+            let is_nothing =
+                |new: &Value| new.is_null() || (field != "ipFamilyPolicy" && *new == json!(""));
             if let (Some(value), true) = (live["spec"].get(field), needs_address(object))
-                && object["spec"].get(field).is_none_or(|new| new.is_null() || *new == json!(""))
+                && object["spec"].get(field).is_none_or(is_nothing)
                 && object["spec"].is_object()
             {
                 object["spec"][field] = value.clone();

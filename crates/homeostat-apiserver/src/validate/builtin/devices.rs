@@ -33,12 +33,13 @@ pub(super) fn claim(value: &Value, old: Option<&Value>, report: &mut Report) {
 
 pub(super) fn template(value: &Value, old: Option<&Value>, report: &mut Report) {
     template_meta(at(value, "/spec/metadata"), &Place::Root("spec.metadata"), report);
-    match old {
-        Some(_) => {
-            report.immutable(value, old, "/spec");
-        }
-        None => devices(at(value, "/spec/spec/devices"), "spec.spec.devices", report),
+    devices(at(value, "/spec/spec/devices"), "spec.spec.devices", report);
+    // An empty list is no change, even where it must not be set.
+    let mut filled = value.clone();
+    if let Some(Value::Object(meta)) = filled.pointer_mut("/spec/metadata") {
+        meta.retain(|_, field| field.as_array().is_none_or(|list| !list.is_empty()));
     }
+    report.immutable(&filled, old, "/spec");
 }
 
 pub(super) fn class(value: &Value, old: Option<&Value>, report: &mut Report) {

@@ -1,11 +1,9 @@
-//! Jobs and CronJobs: how many Pods succeed, and how many may fail.
+//! Jobs: how many Pods succeed, and how many may fail.
 
 use serde_json::Value;
 
 use super::report::{Report, at, text};
-use super::{job_change, job_policy, job_selector, pod, status, workload};
-use crate::field::{FieldError, Reason};
-use crate::go::internal::form;
+use super::{job_change, job_policy, job_selector, pod};
 use crate::validate::name;
 
 /// The most of Pods at a time, and of failures, in a Job whose Pods have indexes.
@@ -13,6 +11,8 @@ const MOST_INDEXES: i64 = 100_000;
 /// The same for Jobs of more indexes than that.
 const MOST_OF_MANY: i64 = 10_000;
 const LONGEST_MANAGER: usize = 63;
+/// What the name of a manager may have after its domain, besides letters and digits.
+const PATH_SIGNS: &str = "/-._~%!$&'()*+,;=:";
 
 pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     job_spec(at(value, "/spec"), "spec", report);
@@ -21,7 +21,6 @@ pub(super) fn job(value: &Value, old: Option<&Value>, report: &mut Report) {
     if let Some(old) = old {
         job_change::check(value, old, report);
     }
-    status::not_negative(value, &["active", "succeeded", "failed", "ready", "terminating"], report);
 }
 
 /// The Pods of an indexed Job have its name and their number as their host name.
@@ -38,7 +37,8 @@ fn indexed_names(job: &Value, report: &mut Report) {
     }
 }
 
-fn job_spec(spec: &Value, path: &str, report: &mut Report) {
+/// The spec of a Job, or of the Jobs that a CronJob makes.
+pub(super) fn job_spec(spec: &Value, path: &str, report: &mut Report) {
     for field in [
         "parallelism",
         "completions",
@@ -82,11 +82,13 @@ fn job_spec(spec: &Value, path: &str, report: &mut Report) {
     pod::template(at(spec, "/template"), &format!("{path}.template"), report);
     let (policy, path) =
         (text(spec, "/template/spec/restartPolicy"), format!("{path}.template.spec.restartPolicy"));
-    if policy == "Always" {
-        report.required(path, "valid values: \"OnFailure\", \"Never\"");
-    } else if policy == "OnFailure" && spec.get("podFailurePolicy").is_some() {
-        let detail = "only \"Never\" is supported when podFailurePolicy is specified";
-        report.invalid(path, policy, detail);
+    match policy {
+        "" | "Always" => report.required(path, "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if spec.get("podFailurePolicy").is_some() => {
+            let detail = "only \"Never\" is supported when podFailurePolicy is specified";
+            report.invalid(path, policy, detail);
+        }
+        policy => report.known(&path, &policy.into(), &["OnFailure", "Never"]),
     }
 }
 
@@ -98,19 +100,18 @@ fn managed_by(manager: &str, path: &str, report: &mut Report) {
             let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
             report.invalid(path, manager, detail);
         }
-        Some((domain, _)) => {
-            for problem in name::dns_subdomain(domain) {
-                report.invalid(path, domain, problem);
+        Some((domain, rest)) => {
+            report.problems(path, domain, name::dns_subdomain);
+            let fits = |c: char| c.is_ascii_alphanumeric() || PATH_SIGNS.contains(c);
+            if !rest.chars().all(fits) {
+                let detail = "Invalid path (regex used for validation is \
+                              '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                report.invalid(path, rest, detail);
             }
         }
     }
     if manager.len() > LONGEST_MANAGER {
-        report.errors.push(FieldError {
-            path: path.to_owned(),
-            reason: Reason::TooLong,
-            value: None,
-            detail: format!("may not be more than {LONGEST_MANAGER} bytes"),
-        });
+        report.too_long(path, LONGEST_MANAGER);
     }
 }
 
@@ -155,46 +156,5 @@ fn indexed(spec: &Value, path: &str, report: &mut Report) {
             );
             report.invalid(path, given, detail);
         }
-    }
-}
-
-pub(super) fn cron_job(value: &Value, old: Option<&Value>, report: &mut Report) {
-    let spec = at(value, "/spec/jobTemplate/spec");
-    if let Some(selector) = spec.get("selector").filter(|selector| selector.is_object()) {
-        let why = "`selector` will be auto-generated";
-        report.invalid("spec.jobTemplate.spec.selector", form(workload::SELECTOR, selector), why);
-    }
-    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
-        let path = "spec.jobTemplate.spec.manualSelector";
-        report.unsupported(path, &Value::Bool(true), &["nil", "false"]);
-    }
-    job_spec(spec, "spec.jobTemplate.spec", report);
-    let schedule = text(value, "/spec/schedule");
-    if schedule.is_empty() {
-        report.required("spec.schedule", "");
-    } else if !schedule.starts_with('@') && schedule.split_whitespace().count() != 5 {
-        let found = schedule.split_whitespace().count();
-        let detail = format!("expected exactly 5 fields, found {found}: [{schedule}]");
-        report.invalid("spec.schedule", schedule, detail);
-    }
-    if let Some(zone) = value.pointer("/spec/timeZone").and_then(Value::as_str) {
-        if zone.is_empty() {
-            report.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string");
-        } else if jiff::tz::TimeZone::get(zone).is_err() {
-            report.invalid("spec.timeZone", zone, format!("unknown time zone {zone}"));
-        }
-    }
-    let policy = text(value, "/spec/concurrencyPolicy");
-    report.one_of("spec.concurrencyPolicy", policy, &["Allow", "Forbid", "Replace"]);
-    for pointer in [
-        "/spec/startingDeadlineSeconds",
-        "/spec/successfulJobsHistoryLimit",
-        "/spec/failedJobsHistoryLimit",
-    ] {
-        report.not_negative(value, pointer);
-    }
-    if old.is_none() && text(value, "/metadata/name").len() > 52 {
-        let detail = "must be no more than 52 characters";
-        report.invalid("metadata.name", text(value, "/metadata/name"), detail);
     }
 }

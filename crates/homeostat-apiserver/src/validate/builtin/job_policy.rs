@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::job_indexes;
 use super::report::{Report, at, list, text};
 use crate::field::{FieldError, Reason};
 use crate::go::internal::form;
@@ -156,14 +157,9 @@ fn success_rule(rule: &Value, completions: i64, path: &str, report: &mut Report)
     if let Some(indexes) = indexes {
         let path = format!("{path}.succeededIndexes");
         if indexes.len() > LONGEST_INDEXES {
-            report.errors.push(FieldError {
-                path: path.clone(),
-                reason: Reason::TooLong,
-                value: None,
-                detail: format!("may not be more than {LONGEST_INDEXES} bytes"),
-            });
+            report.too_long(path.as_str(), LONGEST_INDEXES);
         }
-        match number_of_indexes(indexes, completions) {
+        match job_indexes::count(indexes, completions) {
             Ok(found) => total = found,
             Err(why) => {
                 let detail = format!("error parsing succeededIndexes: {why}");
@@ -189,40 +185,4 @@ fn success_rule(rule: &Value, completions: i64, path: &str, report: &mut Report)
         );
         report.invalid(path, count, detail);
     }
-}
-
-/// How many indexes a text like `0,2-4` names, in rising order.
-fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
-    let (mut last, mut total) = (None, 0);
-    for part in text.split(',').filter(|_| !text.is_empty()) {
-        let index = |digits: &str| match digits.parse::<i64>() {
-            Err(_) => Err(format!("cannot convert string to integer for index: {digits:?}")),
-            Ok(index) if index >= completions => Err(format!("too large index: {digits:?}")),
-            Ok(index) => Ok(index),
-        };
-        let rising = |before: i64, now: i64| {
-            let why = format!("non-increasing order, previous: {before}, current: {now}");
-            if before < now { Ok(()) } else { Err(why) }
-        };
-        let (first, end) = match part.split('-').collect::<Vec<_>>()[..] {
-            [single] => (index(single)?, index(single)?),
-            [first, end] => {
-                let (first, end) = (index(first)?, index(end)?);
-                rising(first, end)?;
-                (first, end)
-            }
-            _ => {
-                return Err(format!(
-                    "the fragment {part:?} violates the requirement that an index interval can \
-                     have at most two parts separated by '-'"
-                ));
-            }
-        };
-        if let Some(last) = last {
-            rising(last, first)?;
-        }
-        total += end - first + 1;
-        last = Some(end);
-    }
-    Ok(total)
 }

@@ -12,11 +12,9 @@ pub(super) fn of_job(job: &Value, old: Option<&Value>, report: &mut Report) {
     let (given, path) = (at(job, "/spec/selector"), "spec.selector");
     let manual = at(job, "/spec/manualSelector") == &Value::Bool(true);
     if given.is_null() {
-        if manual {
-            report.required(path, "");
-            // What selects nothing at all does not fit, either.
-            not_matching(job, report);
-        }
+        report.required(path, "");
+        // What selects nothing at all does not fit, either.
+        not_matching(job, report);
         return;
     }
     let before = report.errors.len();

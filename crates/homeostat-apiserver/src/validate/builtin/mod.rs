@@ -11,6 +11,8 @@ mod certificate;
 mod claim_status;
 mod conditions;
 mod config;
+mod cron;
+mod cron_schedule;
 mod device_capacity;
 mod device_slice;
 mod devices;
@@ -19,8 +21,10 @@ mod event;
 mod flow_control;
 mod job;
 mod job_change;
+mod job_indexes;
 mod job_policy;
 mod job_selector;
+mod job_status;
 mod limit_range;
 mod network_policy;
 mod networking;
@@ -105,7 +109,7 @@ pub fn builtin(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<FieldErro
             ("apps", "DaemonSet") => workload::daemon_set,
             ("", "ReplicationController") => workload::replication_controller,
             ("batch", "Job") => job::job,
-            ("batch", "CronJob") => job::cron_job,
+            ("batch", "CronJob") => cron::cron_job,
             ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler,
             ("policy", "PodDisruptionBudget") => scaling::disruption_budget,
             ("scheduling.k8s.io", "PriorityClass") => scaling::priority_class,

@@ -45,9 +45,10 @@ fn blocks(policy: &Value) -> Vec<&str> {
         rules.iter().flat_map(move |rule| list(rule, &format!("/{peers}")))
     });
     rules
-        .flat_map(|peer| {
-            let except = list(peer, "/ipBlock/except").iter().filter_map(Value::as_str);
-            except.chain([text(peer, "/ipBlock/cidr")])
+        .filter_map(|peer| peer.get("ipBlock"))
+        .flat_map(|block| {
+            let except = list(block, "/except").iter().filter_map(Value::as_str);
+            except.chain([text(block, "/cidr")])
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::conditions::{self, conditions};
 use super::devices::too_long;
 use super::report::{Report, at, entries, list, text};
-use super::{node, resources, status};
+use super::{job_status, node, resources, status};
 use crate::decode::Quantity;
 use crate::validate::name;
 
@@ -37,7 +37,8 @@ pub(super) fn check(resource: &str, value: &Value, old: &Value, report: &mut Rep
         "flowschemas.flowcontrol.apiserver.k8s.io"
         | "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io" => flow(value, report),
         "volumeattachments.storage.k8s.io" => attachment(value, report),
-        _ => {}
+        "jobs.batch" => job_status::check(value, old, report),
+        workload => status::counts(workload, value, old, report),
     }
 }
 

@@ -129,8 +129,15 @@ fn update(spec: &Value, old: &Value, report: &mut Report) {
     if spec.get("volumeMode") != old.get("volumeMode") {
         report.invalid("volumeMode", at(spec, "/volumeMode").clone(), "field is immutable");
     }
+    let class = "volumeAttributesClassName";
+    if old.get(class).is_some() && spec.get(class).is_none() {
+        let why = "update from non-nil value to nil is forbidden";
+        report.forbidden(format!("spec.{class}"), why);
+    }
     let before = at(old, "/nodeAffinity");
-    if !before.is_null() && today(before) != today(at(spec, "/nodeAffinity")) {
+    if !before.is_null()
+        && renamed_like(before, at(spec, "/nodeAffinity")) != *at(spec, "/nodeAffinity")
+    {
         let detail = "field is immutable, except for updating from beta label to GA";
         let shown =
             internal::form("*io.k8s.api.core.v1.VolumeNodeAffinity", at(spec, "/nodeAffinity"));
@@ -147,19 +154,25 @@ const RENAMED: &[(&str, &str)] = &[
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// Node affinity in the words of today.
-fn today(affinity: &Value) -> Value {
-    let mut affinity = affinity.clone();
-    let terms = affinity.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut);
-    for term in terms.into_iter().flatten() {
-        let rules = term.get_mut("matchExpressions").and_then(Value::as_array_mut);
-        for key in rules.into_iter().flatten().filter_map(|rule| rule.get_mut("key")) {
-            if let Some((_, now)) = RENAMED.iter().find(|(before, _)| key == before) {
-                *key = Value::from(*now);
+/// Node affinity in the words of today where the new one has them. A label that has no other name may
+/// also lose its name, as far as this rule goes.
+fn renamed_like(before: &Value, new: &Value) -> Value {
+    let mut before = before.clone();
+    let terms = before.pointer_mut("/required/nodeSelectorTerms").and_then(Value::as_array_mut);
+    let new = list(new, "/required/nodeSelectorTerms");
+    for (term, new) in terms.into_iter().flatten().zip(new) {
+        for field in ["matchExpressions", "matchFields"] {
+            let rules = term.get_mut(field).and_then(Value::as_array_mut);
+            let new = list(new, &format!("/{field}"));
+            for (rule, new) in rules.into_iter().flatten().zip(new) {
+                let name = RENAMED.iter().find(|(before, _)| text(rule, "/key") == *before);
+                if name.map_or("", |(_, now)| now) == text(new, "/key") {
+                    rule["key"] = at(new, "/key").clone();
+                }
             }
         }
     }
-    affinity
+    before
 }
 
 fn capacity(capacity: &Value, report: &mut Report) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::pod;
 use super::report::{Report, at, list, text};
 use super::scaling::{count_or_share, is_nothing};
-use super::{status, volume_claim};
+use super::volume_claim;
 use crate::go::internal::form;
 use crate::validate::name;
 
@@ -21,9 +21,6 @@ const STATEFUL_SET_MUTABLE: &[&str] = &[
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 ];
-
-/// What the status of ReplicaSets and ReplicationControllers counts.
-const REPLICA_PARTS: &[&str] = &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report) {
     workload(value, &DEPLOYMENT, &[], report);
@@ -60,8 +57,6 @@ pub(super) fn deployment(value: &Value, old: Option<&Value>, report: &mut Report
             report.invalid(path, unavailable.clone(), "may not be 0 when `maxSurge` is 0");
         }
     }
-    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
-    status::counts(value, &parts, &["unavailableReplicas", "terminatingReplicas"], report);
 }
 
 pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -69,7 +64,6 @@ pub(super) fn replica_set(value: &Value, old: Option<&Value>, report: &mut Repor
     report.immutable(value, old, "/spec/selector");
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
-    status::counts(value, REPLICA_PARTS, &["terminatingReplicas"], report);
 }
 
 pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -99,16 +93,6 @@ pub(super) fn daemon_set(value: &Value, old: Option<&Value>, report: &mut Report
         }
     }
     report.not_negative(value, "/spec/revisionHistoryLimit");
-    let counts = [
-        "currentNumberScheduled",
-        "numberMisscheduled",
-        "desiredNumberScheduled",
-        "numberReady",
-        "updatedNumberScheduled",
-        "numberAvailable",
-        "numberUnavailable",
-    ];
-    status::not_negative(value, &counts, report);
 }
 
 pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -117,7 +101,8 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
         templates.iter().map(|claim| text(claim, "/metadata/name")).collect();
     claims.sort_unstable();
     claims.dedup();
-    for (index, claim) in templates.iter().enumerate() {
+    // What cannot change is judged when it is new.
+    for (index, claim) in templates.iter().enumerate().filter(|_| old.is_none()) {
         let path = format!("spec.volumeClaimTemplates[{index}].spec");
         volume_claim::spec(at(claim, "/spec"), &path, report);
     }
@@ -138,11 +123,9 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     }
     report.not_negative(value, "/spec/updateStrategy/rollingUpdate/partition");
     let service = text(value, "/spec/serviceName");
-    if !service.is_empty() {
+    if !service.is_empty() && old.is_none() {
         report.dns_label("spec.serviceName", service);
     }
-    let parts = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
-    status::counts(value, &parts, &[], report);
     let strategy = text(value, "/spec/updateStrategy/type");
     let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
     if strategy == "OnDelete" && !rolling.is_null() {
@@ -167,18 +150,11 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     }
 }
 
-/// The spec of a StatefulSet without what may change; the status of claim templates is noise.
+/// The spec of a StatefulSet without what may change.
 fn fixed_part(value: &Value) -> Value {
     let mut spec = at(value, "/spec").clone();
     if let Some(fields) = spec.as_object_mut() {
         fields.retain(|name, _| !STATEFUL_SET_MUTABLE.contains(&name.as_str()));
-    }
-    for claim in
-        spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten()
-    {
-        if let Some(claim) = claim.as_object_mut() {
-            claim.shift_remove("status");
-        }
     }
     spec
 }
@@ -186,7 +162,6 @@ fn fixed_part(value: &Value) -> Value {
 pub(super) fn replication_controller(value: &Value, _: Option<&Value>, report: &mut Report) {
     report.not_negative(value, "/spec/replicas");
     report.not_negative(value, "/spec/minReadySeconds");
-    status::counts(value, REPLICA_PARTS, &[], report);
     if at(value, "/spec/selector").as_object().is_none_or(serde_json::Map::is_empty) {
         report.required("spec.selector", "");
     }
