@@ -1,5 +1,6 @@
 //! The cluster a test runs on, and what a test does there.
 
+use std::ffi::OsString;
 use std::sync::Mutex;
 
 use homeostat::journal::Journal;
@@ -53,16 +54,38 @@ pub fn on_cluster<F: AsyncFnOnce(TestCluster)>(test: F) {
     runtime.block_on(async {
         let cluster = match kubeconfig {
             Some(path) => {
-                let (file, options) = (Kubeconfig::read_from(path), KubeConfigOptions::default());
-                let config = Config::from_custom_kubeconfig(file.unwrap(), &options).await;
                 let env = Env::system();
-                let client = homeostat::client::connect(&config.unwrap(), env.clone()).unwrap();
-                TestCluster::new(&client, env, false).await
+                TestCluster::new(&real(path, &env).await, env, false).await
             }
             None => TestCluster::embedded(1).await,
         };
         test(cluster).await;
     });
+}
+
+/// Runs a test on several threads, as programs do, and so on the wall clock: on the embedded API, or the
+/// real cluster that [`KUBECONFIG`] names.
+///
+/// # Panics
+/// As the test does, or when the cluster cannot be used.
+pub fn on_threads<F: AsyncFnOnce(TestCluster)>(test: F) {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(4).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let env = Env::system();
+        let client = match std::env::var_os(KUBECONFIG) {
+            Some(path) => real(path, &env).await,
+            None => Client::new(Server::new(ServerConfig::new(env.clone())), "default"),
+        };
+        test(TestCluster::new(&client, env, false).await).await;
+    });
+}
+
+/// The cluster that a kubeconfig names.
+async fn real(path: OsString, env: &Env) -> Client {
+    let (file, options) = (Kubeconfig::read_from(path), KubeConfigOptions::default());
+    let config = Config::from_custom_kubeconfig(file.unwrap(), &options).await;
+    homeostat::client::connect(&config.unwrap(), env.clone()).unwrap()
 }
 
 /// The same client, with its writes noted on the way.

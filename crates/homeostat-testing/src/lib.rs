@@ -3,6 +3,7 @@
 //! [`on_cluster`] runs a test on the embedded API, in-process and on virtual time, or, when
 //! `HOMEOSTAT_TEST_KUBECONFIG` names one, on a real cluster and the wall clock. Either way the test
 //! has a namespace of its own and waits on conditions: it never sleeps to let something happen.
+//! [`on_threads`] does so on several threads, as programs run.
 //! `on_world` (feature `controllers`) adds the cluster's controllers and a node on which Pods only
 //! pretend to run.
 //!
@@ -20,7 +21,7 @@ mod node;
 #[cfg(feature = "controllers")]
 mod world;
 
-pub use cluster::{KUBECONFIG, TestCluster, on_cluster};
+pub use cluster::{KUBECONFIG, TestCluster, on_cluster, on_threads};
 pub use object::{IntoObject, object, pod_template};
 pub use writes::Writes;
 

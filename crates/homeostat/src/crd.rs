@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use kube::api::{Api, Patch, PatchParams, WatchEvent, WatchParams};
 
-use crate::client::is_told;
+use crate::client::{is_told, told_to_wait};
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 
@@ -108,7 +108,11 @@ pub(crate) async fn establish(
                         tracing::warn!(definition = name, error = why, "not installed yet");
                     }
                     last = Some(why);
-                    env.sleep(Duration::from_secs(1)).await;
+                    let told = match &error {
+                        Error::Api(error) => told_to_wait(error),
+                        _ => Duration::ZERO,
+                    };
+                    env.sleep(told.max(Duration::from_secs(1))).await;
                 }
                 ended => return ended,
             }

@@ -323,5 +323,25 @@ mod tests {
             (["b", "c"].map(String::from).as_slice(), 3)
         );
         assert!(matches!(feed.try_recv(), Err(broadcast::error::TryRecvError::Lagged(1))));
+        let rest = [feed.try_recv().unwrap(), feed.try_recv().unwrap()];
+        assert_eq!(
+            rest.map(|record| record.key.name().to_owned()),
+            ["b", "c"],
+            "in order, the rest"
+        );
+    }
+
+    #[test]
+    fn who_subscribes_is_told_every_record_from_then_on_as_the_journal_has_it() {
+        let journal = Journal::default();
+        journal.write(record("before"));
+        let mut feeds = [journal.subscribe(), journal.subscribe()];
+        for name in ["a", "b", "c"] {
+            journal.write(record(name));
+        }
+        for feed in &mut feeds {
+            let told: Vec<_> = std::iter::from_fn(|| feed.try_recv().ok()).collect();
+            assert_eq!(told, journal.records()[1..]);
+        }
     }
 }

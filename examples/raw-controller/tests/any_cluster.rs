@@ -47,6 +47,10 @@ fn a_labelled_deployment_gets_one_sidecar_and_never_a_second() {
         cluster.patch::<Deployment>("web", touch).await;
         cluster.nothing_more().await;
         assert_eq!(containers(&cluster.get::<Deployment>("web").await.unwrap()).len(), 2);
+        // Nor may it ask for it again, which the API would not show.
+        let writes = cluster.writes.take();
+        let patches = writes.iter().filter(|write| write.contains("PATCH"));
+        assert_eq!(patches.count(), 2, "the sidecar, and the touch above: {writes:#?}");
         stop.send(()).unwrap();
         controller.await.unwrap().unwrap();
     });

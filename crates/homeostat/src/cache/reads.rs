@@ -39,6 +39,13 @@ impl Informer {
         self.read(|store| store.iter(namespace).filter(matching).cloned().collect())
     }
 
+    /// The objects whose newest version cannot be read (it is no object, or its transform panicked),
+    /// in key order: the cache has an older version of them, or none, until one comes that can be.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<Key> {
+        self.read(|store| store.unreadable().cloned().collect())
+    }
+
     /// The objects that have an owner (controller or not) of that uid, in key order.
     #[must_use]
     pub fn by_owner(&self, uid: &str) -> Vec<Arc<Entry>> {

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Entry;
 use super::index::{Extract, Index};
 use super::revision;
+use super::{Entry, Header};
 use crate::key::Key;
 use crate::trigger::EventKind;
+use crate::watch::Unreadable;
 
 /// A change of one object in the cache.
 #[derive(Debug, Clone)]
@@ -53,18 +54,31 @@ pub struct Store {
     /// One flat set: most owners have few dependents, and a set for each would cost more than they.
     by_owner: BTreeSet<(Arc<str>, Key)>,
     indexes: BTreeMap<String, Index>,
-    /// Keys that the list in progress has not shown yet; what is left of them at its end is gone.
-    listing: Option<BTreeSet<Key>>,
+    /// Objects whose newest version, of this revision, cannot be read: of what was read before the
+    /// last stays in `entries`.
+    unreadable: BTreeMap<Key, String>,
+    /// The list in progress.
+    listing: Option<Listing>,
     /// Whether the list in progress may replace newer versions: a new history has begun.
     new_history: bool,
     /// The store is complete up to here; `None` before the first list has ended.
     revision: Option<String>,
 }
 
+/// A list in progress.
+#[derive(Debug, Default)]
+struct Listing {
+    /// Keys that it has not shown yet; what is left of them at its end is gone.
+    unseen: BTreeSet<Key>,
+    /// Whether it has shown something whose name cannot be read, which may be any of them.
+    is_doubtful: bool,
+}
+
 impl Store {
     /// A list begins. With `new_history` its versions count even where they look older.
     pub fn begin_list(&mut self, new_history: bool) {
-        self.listing = Some(self.entries.keys().cloned().collect());
+        let unseen = self.entries.keys().chain(self.unreadable.keys()).cloned().collect();
+        self.listing = Some(Listing { unseen, is_doubtful: false });
         self.new_history = new_history;
     }
 
@@ -72,12 +86,11 @@ impl Store {
     /// is ignored; an equal one is no change; another uid is a deletion and an addition.
     pub fn apply(&mut self, entry: Entry) -> Vec<Delta> {
         let key = entry.header.key.clone();
-        if let Some(listing) = &mut self.listing {
-            listing.remove(&key);
-        }
+        self.note_shown(&key);
+        let is_mended = self.mend(&entry);
         let entry = Arc::new(entry);
         let Some(old) = self.entries.get(&key).cloned() else {
-            if self.is_ghost(&entry) {
+            if self.is_ghost(&entry.header.resource_version) && !is_mended {
                 return Vec::new();
             }
             self.insert(key, &entry);
@@ -104,6 +117,7 @@ impl Store {
     /// a deletion older than the cached version is ignored.
     pub fn delete(&mut self, entry: Entry) -> Option<Delta> {
         let key = &entry.header.key;
+        self.mend(&entry);
         let cached = &self.entries.get(key)?.header;
         let gone = &entry.header;
         if revision::is_earlier(&gone.resource_version, &cached.resource_version) {
@@ -113,6 +127,35 @@ impl Store {
         Some(deleted(Arc::new(entry)))
     }
 
+    /// An object that cannot be read. What is cached of it stays, known to be old, until a version
+    /// comes that can be read or it is gone: nobody is told that something was deleted which is there.
+    pub fn skip(&mut self, object: &Unreadable) -> Option<Delta> {
+        let Some(key) = &object.key else {
+            if let Some(listing) = &mut self.listing {
+                listing.is_doubtful = true;
+            }
+            return None;
+        };
+        self.note_shown(key);
+        let cached = self.entries.get(key).map(|entry| &entry.header);
+        let is_known = cached.is_some_and(|Header { resource_version: cached, .. }| {
+            let is_cached = !object.gone && *cached == object.revision;
+            is_cached || revision::is_earlier(&object.revision, cached)
+        });
+        let is_new = cached.is_none() && !self.unreadable.contains_key(key);
+        if (is_known && !self.new_history) || (is_new && self.is_ghost(&object.revision)) {
+            return None;
+        }
+        let is_another = |cached: &Header| !object.uid.is_empty() && *cached.uid != *object.uid;
+        let is_gone = object.gone || cached.is_some_and(is_another);
+        if object.gone {
+            self.unreadable.remove(key);
+        } else {
+            self.unreadable.insert(key.clone(), object.revision.clone());
+        }
+        is_gone.then(|| self.remove(key).map(deleted)).flatten()
+    }
+
     /// The list is complete at `revision`: whatever it did not show is deleted.
     pub fn end_list(&mut self, revision: &str) -> Vec<Delta> {
         if self.new_history {
@@ -120,13 +163,23 @@ impl Store {
         }
         self.new_history = false;
         self.advance(revision);
-        let gone = self.listing.take().unwrap_or_default();
-        gone.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
+        let Listing { unseen, is_doubtful } = self.listing.take().unwrap_or_default();
+        if is_doubtful {
+            let kept = |key: Key| {
+                let entry = self.entries.get(&key)?;
+                Some((key, entry.header.resource_version.clone()))
+            };
+            let kept: Vec<_> = unseen.into_iter().filter_map(kept).collect();
+            self.unreadable.extend(kept);
+            return Vec::new();
+        }
+        self.unreadable.retain(|key, _| !unseen.contains(key));
+        unseen.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
     }
 
     /// A watch has told everything up to `revision`; a list in progress proves nothing yet.
     pub fn watched(&mut self, revision: &str) {
-        if self.listing.is_none() {
+        if self.listing.is_none() && !revision.is_empty() {
             self.advance(revision);
         }
     }
@@ -149,6 +202,18 @@ impl Store {
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
         self.entries.get(key)
+    }
+
+    /// Whether the newest version of that object cannot be read: what is cached of it, if anything
+    /// is, is an older one.
+    #[must_use]
+    pub fn is_unreadable(&self, key: &Key) -> bool {
+        self.unreadable.contains_key(key)
+    }
+
+    /// The keys of all such objects, in order.
+    pub fn unreadable(&self) -> impl ExactSizeIterator<Item = &Key> {
+        self.unreadable.keys()
     }
 
     /// All objects, or those of one namespace, in key order.
@@ -208,13 +273,29 @@ impl Store {
 
     /// A relist by a server that lags behind shows objects that are long deleted: whatever is older
     /// than the revision up to which the store is complete would be in it if it were alive.
-    fn is_ghost(&self, entry: &Entry) -> bool {
+    fn is_ghost(&self, revision: &str) -> bool {
+        let known = self.revision.as_deref();
         self.listing.is_some()
             && !self.new_history
-            && self
-                .revision
-                .as_deref()
-                .is_some_and(|known| revision::is_earlier(&entry.header.resource_version, known))
+            && known.is_some_and(|known| revision::is_earlier(revision, known))
+    }
+
+    /// Takes note that the list in progress has that object.
+    fn note_shown(&mut self, key: &Key) {
+        if let Some(listing) = &mut self.listing {
+            listing.unseen.remove(key);
+        }
+    }
+
+    /// Takes note that an object can be read, at its end at least; whether it could not be before.
+    /// An older version proves nothing.
+    fn mend(&mut self, entry: &Entry) -> bool {
+        let Header { key, resource_version, .. } = &entry.header;
+        let Some(known) = self.unreadable.get(key) else { return false };
+        if !self.new_history && revision::is_earlier(resource_version, known) {
+            return false;
+        }
+        self.unreadable.remove(key).is_some()
     }
 
     fn insert(&mut self, key: Key, entry: &Arc<Entry>) {

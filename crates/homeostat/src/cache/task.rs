@@ -17,6 +17,7 @@ use super::audience::{Audience, Word};
 use super::informer::{Core, SourceState};
 use super::{Entry, Store};
 use crate::contained;
+use crate::key::Key;
 use crate::queue::Backoff;
 use crate::watch::{Change, driver};
 
@@ -123,10 +124,16 @@ impl Core {
                 state = Some(SourceState::Pending(format!("{}: {why}", self.source.kind)));
                 Vec::new()
             }
-            Change::Skipped(why) => {
+            Change::Skipped(object) => {
                 self.counts.skipped.inc();
-                tracing::warn!(kind = %self.source.kind, %why, "object skipped");
-                Vec::new()
+                let (kind, why) = (&self.source.kind, &object.why);
+                let name = object.key.as_ref().map_or_else(|| "?".to_owned(), Key::to_string);
+                tracing::warn!(%kind, name, why, "an object cannot be read; its cached version stays");
+                self.write(|store| {
+                    let deltas = store.skip(&object).into_iter().collect();
+                    store.watched(&object.revision);
+                    deltas
+                })
             }
         };
         for delta in &mut deltas {

@@ -113,6 +113,19 @@ async fn what_was_read_lately_is_not_decoded_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn few_objects_stay_decoded() {
+    let objects: Vec<Value> = (0..100).map(|n| object(&format!("a-{n:02}"), n + 1)).collect();
+    let informer = informer([streamed(&objects, 200, &[], End::Open)]);
+    informer.start();
+    informer.wait_for_sync().await;
+    let all = informer.list::<ConfigMap>(None);
+    let decoded: Vec<_> = all.iter().map(Arc::downgrade).collect();
+    drop(all);
+    let kept = decoded.iter().filter(|one| one.strong_count() > 0).count();
+    assert!((1..=32).contains(&kept), "{kept}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_transform_removes_is_not_cached() {
     let env = Env::simulated(3, Timestamp::UNIX_EPOCH);
     let mut large = with("a", 1, &json!({ "labels": { "app": "web" } }));

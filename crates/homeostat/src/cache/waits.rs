@@ -106,7 +106,8 @@ impl Informer {
 fn shows(store: &Store, key: &Key, uid: &str, expect: &Expect) -> bool {
     match (store.get(key), expect) {
         (None, Expect::Deleted | Expect::Deleting) => true,
-        (None, Expect::Version(version)) => reached(store, version),
+        // What cannot be read is not gone.
+        (None, Expect::Version(version)) => !store.is_unreadable(key) && reached(store, version),
         (Some(entry), Expect::Deleted) => *entry.header.uid != *uid,
         (Some(entry), Expect::Deleting) => {
             *entry.header.uid != *uid || entry.header.is_being_deleted()

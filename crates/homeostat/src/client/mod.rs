@@ -7,6 +7,9 @@
 
 mod access;
 mod ahead;
+#[cfg(test)]
+mod alive;
+mod busy;
 mod connections;
 mod counted;
 mod limited;
@@ -30,9 +33,11 @@ use crate::lease::Fence;
 
 pub use access::from_env;
 pub(crate) use access::{config_from_env, config_of_context, config_of_file};
+pub(crate) use busy::{in_words, told_to_wait};
 pub(crate) use counted::counted;
 pub(crate) use reach::is_told;
 use retry::Fate;
+pub(crate) use retry::retry_after;
 pub use transport::connect;
 pub(crate) use warning::Warnings;
 

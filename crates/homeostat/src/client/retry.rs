@@ -67,7 +67,8 @@ pub(super) fn again(method: &Method, sent: u32, fate: Fate, dice: f64) -> Option
     }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// How long the server wants to be left alone; `None` when it does not say, or names a date.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

@@ -82,12 +82,14 @@ async fn a_write_whose_answer_is_lost_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn every_try_is_counted_and_so_is_one_that_nobody_waited_for() {
-    let metrics = Metrics::default();
+    let metrics = Metrics::new("here:6443", <_>::default());
     asked_and_counted("GET", &[Some((503, Some("1"))), Some((200, None))], &metrics).await;
     asked_and_counted("POST", &[], &metrics).await;
     let text = metrics.text();
     for (method, code) in [("GET", "503"), ("GET", "200"), ("POST", "<error>")] {
-        let line = format!("rest_client_requests_total{{method=\"{method}\",code=\"{code}\"}} 1");
+        let host = "host=\"here:6443\"";
+        let line =
+            format!("rest_client_requests_total{{method=\"{method}\",code=\"{code}\",{host}}} 1");
         assert!(text.contains(&line), "{line} is missing:\n{text}");
     }
 }
@@ -149,7 +151,7 @@ impl Listening {
 }
 
 /// A certificate of this host that vouches for itself, and the TLS of a server that shows it.
-fn identity(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
+pub(super) fn identity(protocols: &[&str]) -> (Vec<u8>, TlsAcceptor) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let certificate = made.cert.der().clone();

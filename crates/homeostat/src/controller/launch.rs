@@ -49,6 +49,7 @@ pub(crate) struct Launched {
     pub(crate) workers: JoinSet<()>,
     pub(crate) memories: Arc<Memories>,
     primaries: KindCache,
+    follows_lease: bool,
     /// Held for what they wake: those that no reconcile reads are nobody else's.
     _caches: Vec<KindCache>,
 }
@@ -84,9 +85,10 @@ impl Starting {
 }
 
 impl Launched {
-    /// What it takes to follow the lease.
-    pub(crate) fn follower(&self) -> Follower {
-        Follower { primaries: self.primaries.clone(), queue: self.queue.clone() }
+    /// What it takes to follow the lease, if it does.
+    pub(crate) fn follower(&self) -> Option<Follower> {
+        let follower = || Follower { primaries: self.primaries.clone(), queue: self.queue.clone() };
+        self.follows_lease.then(follower)
     }
 }
 
@@ -131,7 +133,9 @@ impl<K: AnyObject> Launch for Controller<K> {
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let heeds_warnings = self.heeds_warnings;
         let queue = Queue::with_rules(world.env.clone(), self.rules);
-        if world.fence.has_lease() {
+        let fence =
+            if self.follows_lease { world.fence.clone() } else { Fence::open(world.env.clone()) };
+        if fence.has_lease() {
             queue.pause();
         }
         let name: Arc<str> = Arc::from(name);
@@ -149,7 +153,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             world.client.clone(),
             world.env.clone(),
             request_limit,
-            world.fence.clone(),
+            fence.clone(),
             client::Warnings::new(heeds_warnings),
         );
         let declared = declaration.realize(world, &client, &queue);
@@ -170,7 +174,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             kind,
             env: world.env.clone(),
             client,
-            fence: world.fence.clone(),
+            fence,
             caches,
             uncached,
             indexes,
@@ -208,7 +212,19 @@ impl<K: AnyObject> Launch for Controller<K> {
             });
         }
         starting.all().for_each(Informer::start);
-        Launched { name, starting, queue, shifts, workers, memories, primaries, _caches: all }
+        let follows_lease = self.follows_lease;
+        let _caches = all;
+        Launched {
+            name,
+            starting,
+            queue,
+            shifts,
+            workers,
+            memories,
+            primaries,
+            follows_lease,
+            _caches,
+        }
     }
 }
 

@@ -21,7 +21,8 @@ use crate::kind::{Kind, View};
 use crate::queue::Queue;
 use crate::trigger::Trigger;
 
-/// So many versions of one object are remembered for another try: the first and the newest.
+/// So many versions of one object are remembered for another try, the first and the newest of them.
+/// Whom the others named nobody knows any more: everybody is woken.
 const MOST_VERSIONS: usize = 16;
 /// So many objects are mapped at once by functions that wait.
 const AT_ONCE: usize = 4;
@@ -89,6 +90,8 @@ pub(super) struct Mapper {
 /// What is to be mapped of one object.
 struct Question {
     versions: Vec<Arc<Entry>>,
+    /// Whether there were more versions than are remembered.
+    forgets: bool,
     trigger: Trigger,
 }
 
@@ -146,8 +149,11 @@ impl Mapper {
     async fn work(&self) {
         while let Some(item) = self.open.get().await {
             let question = self.lock().remove(&item.key);
-            if let Some(Question { versions, trigger }) = question {
+            if let Some(Question { versions, forgets, trigger }) = question {
                 let (mut keys, newest) = (BTreeSet::new(), versions.last().cloned());
+                if forgets {
+                    keys.extend(self.lookup.primaries(None));
+                }
                 for version in versions {
                     match self.answer(&version).await {
                         Ok(named) => keys.extend(named),
@@ -201,11 +207,14 @@ impl Mapper {
 
     fn ask(&self, version: Arc<Entry>, trigger: Trigger) {
         let mut all = self.lock();
-        let question = all
-            .entry(version.header.key.clone())
-            .or_insert_with(|| Question { versions: Vec::new(), trigger: trigger.clone() });
+        let question = all.entry(version.header.key.clone()).or_insert_with(|| Question {
+            versions: Vec::new(),
+            forgets: false,
+            trigger: trigger.clone(),
+        });
         if question.versions.len() == MOST_VERSIONS {
             question.versions.remove(1);
+            question.forgets = true;
         }
         question.versions.push(version);
         question.trigger = trigger;

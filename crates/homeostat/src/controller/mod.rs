@@ -94,6 +94,8 @@ pub struct Controller<K> {
     hot_loop: Option<HotLoop>,
     give_up: Option<GiveUp>,
     heeds_warnings: bool,
+    /// Whether it rests while another process leads.
+    follows_lease: bool,
 }
 
 impl<K: Object> Controller<K> {
@@ -174,6 +176,7 @@ impl<K: AnyObject> Controller<K> {
             hot_loop: Some(HotLoop::default()),
             give_up: None,
             heeds_warnings: true,
+            follows_lease: true,
         }
     }
 
@@ -365,6 +368,15 @@ impl<K: AnyObject> Controller<K> {
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
+        self
+    }
+
+    /// Works whoever holds the lease of the manager, in every process at once; without this (the
+    /// default) it rests while another one leads. For what each process has to do for itself, such
+    /// as following its own configuration, and for writes that several may make alike.
+    #[must_use]
+    pub fn without_lease(mut self) -> Self {
+        self.follows_lease = false;
         self
     }
 

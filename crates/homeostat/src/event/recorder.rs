@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::correlator::{Action, Correlator, Held};
 use super::{EventDraft, EventType, Note};
 use crate::Env;
+use crate::client::told_to_wait;
 
 /// How many notes may wait; more are dropped and counted.
 const QUEUED: usize = 1000;
@@ -22,6 +23,8 @@ const QUEUED: usize = 1000;
 const TRIES: u32 = 3;
 /// How long one try may take.
 const ANSWER: Duration = Duration::from_secs(5);
+/// How long until the next try, unless the API wants to be left alone for longer.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The limits the API sets, in bytes.
 const NOTE_LIMIT: usize = 1024;
 const WORD_LIMIT: usize = 128;
@@ -191,6 +194,7 @@ impl Writer {
         F: Future<Output = kube::Result<T>>,
     {
         for tried in 1..=TRIES {
+            let mut pause = PAUSE;
             match self.env.timeout(ANSWER, send()).await {
                 Ok(Ok(_)) => return Written::Yes,
                 Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Written::Gone,
@@ -203,11 +207,14 @@ impl Writer {
                     tracing::debug!(%status, "event refused");
                     return Written::No;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, tried, "event not written"),
+                Ok(Err(error)) => {
+                    pause = pause.max(told_to_wait(&error));
+                    tracing::debug!(%error, tried, ?pause, "event not written");
+                }
                 Err(elapsed) => tracing::debug!(%elapsed, tried, "event not written"),
             }
             if tried < TRIES {
-                self.env.sleep(Duration::from_secs(1)).await;
+                self.env.sleep(pause).await;
             }
         }
         Written::No

@@ -54,6 +54,8 @@ pub enum Event {
     Conflict,
     /// No answer, or a bad one: whether it was done is not known.
     Failed,
+    /// The server has no time and did nothing; it is to be left alone for so long.
+    Busy(Duration),
     /// Give it back and end.
     Stop,
 }
@@ -167,6 +169,8 @@ impl Machine {
             // If it was done after all, the next write meets a conflict and reads.
             (State::Leading { .. }, Event::Failed) => Action::Wait(self.terms.retry / 2),
             (State::Following, Event::Conflict | Event::Failed) => self.pause(dice),
+            // A renewal that comes earlier would be turned away, too.
+            (_, Event::Busy(told)) => Action::Wait(self.terms.retry.mul_f64(0.5 + dice).max(told)),
         }
     }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::fence::Hand;
 use super::machine::{Action, Event, Machine, Record, Terms};
 use super::{Identity, Lease};
-use crate::client::is_told;
+use crate::client::{is_told, told_to_wait};
 
 /// Contends for the lease until `stop`, then gives it back. Until `warm` ends, others go first.
 pub(crate) async fn run(
@@ -104,7 +104,7 @@ impl Post {
     /// Takes note of whether there was an answer.
     fn hear(&self, answer: Option<Event>) -> Event {
         match answer {
-            Some(Event::Failed) => Event::Failed,
+            Some(trouble @ (Event::Failed | Event::Busy(_))) => trouble,
             Some(event) => {
                 self.hand.heard();
                 event
@@ -170,7 +170,10 @@ impl Post {
             tracing::warn!(lease, %error, "the lease could not be reached");
         }
         self.hand.failed(error.to_string());
-        Event::Failed
+        match told_to_wait(error) {
+            Duration::ZERO => Event::Failed,
+            told => Event::Busy(told),
+        }
     }
 }
 

@@ -182,6 +182,20 @@ fn one_leads_the_next_takes_over_when_it_dies_and_at_once_when_it_stops() {
 }
 
 #[test]
+fn a_busy_server_is_left_alone_by_leaders_and_followers() {
+    let (mut api, mut all, mut now) = (Api::default(), contenders(), Duration::ZERO);
+    assert_eq!(run(&mut api, &mut all, &mut now, 10_000), [0]);
+    let told = Duration::from_secs(7);
+    for contender in &mut all {
+        contender.step(Event::Go, now);
+        contender.step(Event::Busy(told), now);
+        assert_eq!(contender.action, Action::Wait(told));
+        contender.step(Event::Busy(Duration::ZERO), now);
+        assert!(matches!(contender.action, Action::Wait(time) if !time.is_zero()));
+    }
+}
+
+#[test]
 fn a_leader_that_cannot_renew_gives_up_before_its_lease_expires() {
     let (mut api, mut all, mut now) = (Api::default(), contenders(), Duration::ZERO);
     all.truncate(1);

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::runnable::Trouble;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
+use crate::contained::contained;
 use crate::context::Memories;
 use crate::event::Recorder;
 use crate::key::Key;
@@ -31,6 +32,8 @@ pub struct Check {
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
+    /// What is worth knowing and does not make it unready, as objects that cannot be read.
+    pub note: Option<String>,
 }
 
 /// How a manager is.
@@ -49,14 +52,28 @@ impl Health {
     }
 }
 
-/// One line for each part: `ok source Pod`, `not ok source Job.batch: …`.
+/// One line for each part: `ok source Pod`, `ok source Secret (…)`, `not ok source Job.batch: …`.
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.checks.iter().try_for_each(|Check { name, problem }| match problem {
-            None => writeln!(f, "ok {name}"),
-            Some(problem) => writeln!(f, "not ok {name}: {problem}"),
+        self.checks.iter().try_for_each(|Check { name, problem, note }| {
+            match problem {
+                None => write!(f, "ok {name}")?,
+                Some(problem) => write!(f, "not ok {name}: {problem}")?,
+            }
+            note.iter().try_for_each(|note| write!(f, " ({note})"))?;
+            writeln!(f)
         })
     }
+}
+
+/// Says of some objects of a source that they cannot be read, and which.
+fn unreadable(keys: &[Key]) -> Option<String> {
+    const NAMED: usize = 3;
+    let named: Vec<String> = keys.iter().take(NAMED).map(Key::to_string).collect();
+    let more = keys.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let named = named.join(", ");
+    (!keys.is_empty()).then(|| format!("what is cached is old, it cannot be read: {named}{more}"))
 }
 
 /// A question of the user's about readiness.
@@ -72,6 +89,37 @@ impl Probe {
         problem: impl Fn() -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         Self { name: name.to_owned(), problem: Arc::new(problem) }
+    }
+
+    /// The answer. A question that panics has one, too.
+    fn ask(&self) -> Check {
+        let problem = contained(|| (self.problem)())
+            .unwrap_or_else(|said| Some(format!("the check panicked: {said}")));
+        Check { name: self.name.clone(), problem, note: None }
+    }
+}
+
+/// The questions of the user's, which may become more; clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Probes(Arc<Mutex<Vec<Probe>>>);
+
+impl Probes {
+    pub(super) fn new(probes: Vec<Probe>) -> Self {
+        Self(Arc::new(Mutex::new(probes)))
+    }
+
+    pub(super) fn add(&self, probe: Probe) {
+        self.lock().push(probe);
+    }
+
+    /// Every answer. No question is asked under the lock: one may add another.
+    fn ask(&self) -> Vec<Check> {
+        let probes = self.lock().clone();
+        probes.iter().map(Probe::ask).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Probe>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +139,7 @@ pub(super) struct Observer {
     pub(super) fence: Fence,
     pub(super) lease: Option<String>,
     pub(super) controllers: Vec<Readings>,
-    pub(super) probes: Vec<Probe>,
+    pub(super) probes: Probes,
     pub(super) runnables: Vec<Arc<str>>,
     pub(super) trouble: Trouble,
     pub(super) webhooks: Option<webhook::Observer>,
@@ -104,6 +152,15 @@ pub(super) struct Readings {
     pub(super) queue: Queue<Key>,
     pub(super) shifts: Arc<Shifts>,
     pub(super) memories: Arc<Memories>,
+}
+
+/// What the sources of one kind look like together.
+#[derive(Default)]
+struct Seen {
+    objects: usize,
+    unreadable: usize,
+    lost: bool,
+    silent: Duration,
 }
 
 impl Observer {
@@ -122,23 +179,25 @@ impl Observer {
                 SourceState::Pending(why) => Some(why),
                 SourceState::Stopped => Some("stopped".to_owned()),
             };
-            Check { name: format!("source {}", informer.words()), problem }
+            let note = unreadable(&informer.unreadable());
+            Check { name: format!("source {}", informer.words()), problem, note }
         });
         let mut checks: Vec<Check> = sources.collect();
         if let Some(lease) = &self.lease {
             let role = if self.fence.is_open() { "leading" } else { "following" };
             let (name, problem) = (format!("lease {lease} ({role})"), self.fence.problem());
-            checks.push(Check { name, problem });
+            checks.push(Check { name, problem, note: None });
         }
         checks.extend(self.runnables.iter().map(|name| Check {
             name: format!("runnable {name}"),
             problem: self.trouble.of(name),
+            note: None,
         }));
         if let Some(webhooks) = &self.webhooks {
-            checks.push(Check { name: "webhooks".to_owned(), problem: webhooks.problem() });
+            let (name, problem) = ("webhooks".to_owned(), webhooks.problem());
+            checks.push(Check { name, problem, note: None });
         }
-        let asked = |probe: &Probe| Check { name: probe.name.clone(), problem: (probe.problem)() };
-        checks.extend(self.probes.iter().map(asked));
+        checks.extend(self.probes.ask());
         Health { checks }
     }
 
@@ -155,19 +214,20 @@ impl Observer {
             known_children.get_or_create(&of(name)).set(count(known));
         }
         // Of one kind there may be several: one for each namespace.
-        let mut kinds: BTreeMap<Kind, (usize, bool, Duration)> = BTreeMap::new();
+        let mut kinds: BTreeMap<Kind, Seen> = BTreeMap::new();
         for informer in self.caches.informers().iter().filter(|one| !one.is_of_one_object()) {
-            let first = (0, true, Duration::ZERO);
-            let (all, well, silent) = kinds.entry(informer.kind().clone()).or_insert(first);
-            *all += informer.len();
-            *well &= informer.state() == SourceState::Synced;
+            let seen = kinds.entry(informer.kind().clone()).or_default();
+            seen.objects += informer.len();
+            seen.unreadable += informer.unreadable().len();
+            seen.lost |= informer.state() != SourceState::Synced;
             let heard = informer.heard().map(|at| now.saturating_duration_since(at));
-            *silent = heard.unwrap_or_default().max(*silent);
+            seen.silent = heard.unwrap_or_default().max(seen.silent);
         }
-        for (kind, (all, well, silent)) in kinds {
+        for (kind, Seen { objects, unreadable, lost, silent }) in kinds {
             let kind = [("kind", kind.to_string())];
-            sources.objects.get_or_create(&kind).set(count(all));
-            sources.synced.get_or_create(&kind).set(i64::from(well));
+            sources.objects.get_or_create(&kind).set(count(objects));
+            sources.unreadable.get_or_create(&kind).set(count(unreadable));
+            sources.synced.get_or_create(&kind).set(i64::from(!lost));
             let silent = i64::try_from(silent.as_secs()).unwrap_or(i64::MAX);
             sources.silent.get_or_create(&kind).set(silent);
         }

@@ -114,7 +114,8 @@ impl Manager {
 
     fn from_config(config: &kube::Config) -> Result<Self> {
         let env = Env::system();
-        let mut manager = Self::new(client::connect(config, env.clone())?, env);
+        let host = config.cluster_url.authority().map_or("", |authority| authority.as_str());
+        let mut manager = Self::at(host, client::connect(config, env.clone())?, env);
         manager.server = Some(config.cluster_url.to_string());
         Ok(manager)
     }
@@ -122,9 +123,14 @@ impl Manager {
     /// A manager on that client and environment.
     #[must_use]
     pub fn new(client: kube::Client, env: Env) -> Self {
+        Self::at("", client, env)
+    }
+
+    /// The same; its requests are counted as sent to `host`.
+    fn at(host: &str, client: kube::Client, env: Env) -> Self {
         let sources = SourceMetrics::default();
-        let metrics = Metrics::new(sources.clone());
-        let client = client::counted(client, env.clone(), metrics.clone());
+        let metrics = Metrics::new(host, sources.clone());
+        let client = client::in_words(client::counted(client, env.clone(), metrics.clone()));
         Self {
             caches: Caches::counted(client.clone(), env.clone(), sources),
             metrics,
@@ -166,7 +172,8 @@ impl Manager {
     }
 
     /// Adds a question to the readiness: what is wrong, in words, or nothing. It is asked whenever
-    /// somebody wants to know, so it must be quick.
+    /// somebody wants to know, so it must be quick; one that panics says so. [`Running::add_check`]
+    /// adds one later.
     #[must_use]
     pub fn with_check(
         mut self,

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
-use super::health::{Health, Observer, Readings};
+use super::health::{Health, Observer, Probe, Probes, Readings};
 use super::leadership::Leadership;
 use super::listen::{self, Listening};
 use super::runnable::{ClientOf, Trouble, Work};
@@ -122,7 +122,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     };
     let controllers: Vec<Launched> =
         controllers.into_iter().map(|controller| controller.launch(&world)).collect();
-    let followers = controllers.iter().map(Launched::follower).collect();
+    let followers = controllers.iter().filter_map(Launched::follower).collect();
     let warm = join_all(controllers.iter().map(|one| one.starting.clone().there()));
     let warm = warm.map(drop).boxed();
     leadership.contend(&world.client, &env, followers, warm);
@@ -140,7 +140,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         fence: leadership.fence.clone(),
         lease: lease_name,
         controllers: controllers.iter().map(readings).collect(),
-        probes,
+        probes: Probes::new(probes),
         runnables: runnables.iter().map(|runnable| runnable.name().clone()).collect(),
         trouble: Trouble::none(),
         webhooks: webhooks.as_ref().map(Serving::observer),
@@ -230,6 +230,24 @@ impl Running {
     #[must_use]
     pub fn health(&self) -> Health {
         self.observer.health()
+    }
+
+    /// Adds a question to the readiness, as [`Manager::with_check`] does before the start.
+    ///
+    /// ```
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// # let running = cluster.manager().start().await.unwrap();
+    /// running.add_check("weather", || Some("it rains".to_owned()));
+    /// assert_eq!(running.health().to_string(), "not ok weather: it rains\n");
+    /// # running.stop().await.unwrap();
+    /// # });
+    /// ```
+    pub fn add_check(
+        &self,
+        name: &str,
+        problem: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) {
+        self.observer.probes.add(Probe::new(name, problem));
     }
 
     /// Its metrics, as OpenMetrics text.

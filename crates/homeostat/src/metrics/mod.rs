@@ -4,6 +4,8 @@
 //! made for it work; what is ours begins with `homeostat_`.
 
 mod controller;
+#[cfg(test)]
+mod names;
 mod queue;
 mod shifts;
 mod source;
@@ -66,7 +68,9 @@ pub struct Metrics {
     times: Histograms,
     active: Gauges,
     hot_loops: Counters<1>,
-    requests: Counters<2>,
+    /// The host that requests go to; empty when it is not known.
+    host: Arc<str>,
+    requests: Counters<3>,
     request_times: Histograms,
     pub(crate) workers: Gauges,
     pub(crate) queue: QueueMetrics,
@@ -83,13 +87,13 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(SourceMetrics::default())
+        Self::new("", SourceMetrics::default())
     }
 }
 
 impl Metrics {
-    /// The metrics of a manager whose sources are counted in `sources`.
-    pub(crate) fn new(sources: SourceMetrics) -> Self {
+    /// The metrics of a manager whose requests go to `host` and whose sources are counted in `sources`.
+    pub(crate) fn new(host: &str, sources: SourceMetrics) -> Self {
         let times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
         let request_times: Histograms = Family::new_with_constructor(|| Histogram::new(SECONDS));
         let metrics = Self {
@@ -103,6 +107,7 @@ impl Metrics {
             request_times,
             active: Family::default(),
             hot_loops: Family::default(),
+            host: Arc::from(host),
             requests: Family::default(),
             workers: Family::default(),
             queue: QueueMetrics::default(),
@@ -165,7 +170,7 @@ impl Metrics {
         );
         all.register(
             "rest_client_requests",
-            "Requests by method and answer, each try",
+            "Requests by method, answer and host, each try",
             self.requests.clone(),
         );
         all.register(
@@ -236,7 +241,9 @@ impl Metrics {
             .get_or_create(&[("verb", method.to_string())])
             .observe(took.as_secs_f64());
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.as_u16().to_string());
-        self.requests.get_or_create(&[("method", method.to_string()), ("code", code)]).inc();
+        let (method, host) = (method.to_string(), self.host.to_string());
+        let labels = [("method", method), ("code", code), ("host", host)];
+        self.requests.get_or_create(&labels).inc();
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) struct SourceMetrics {
     skipped: Counters<1>,
     /// Read when somebody asks.
     pub(crate) objects: Gauges,
+    pub(crate) unreadable: Gauges,
     pub(crate) synced: Gauges,
     pub(crate) silent: Gauges,
 }
@@ -57,6 +58,11 @@ impl SourceMetrics {
             all.register(name(what), help, family.clone());
         }
         all.register("homeostat_cache_objects", "Objects in the cache", self.objects.clone());
+        all.register(
+            name("unreadable_objects"),
+            "Objects whose newest version could not be read: the cache has an older one, or none",
+            self.unreadable.clone(),
+        );
         all.register(name("synced"), "1 while the cache follows the API", self.synced.clone());
         all.register(
             name("silent_seconds"),

@@ -9,8 +9,9 @@ use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::driver::Source;
-use super::{Input, Refusal};
+use super::{Input, Refusal, Unreadable};
 use crate::cache::{Entry, Form, Maker, Scan};
+use crate::key::Key;
 
 /// The annotation of the bookmark that ends the initial events of a streaming list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -18,7 +19,7 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// A page of a list.
 pub(super) struct Page {
     pub(super) items: Vec<Entry>,
-    pub(super) skipped: Vec<String>,
+    pub(super) skipped: Vec<Unreadable>,
     pub(super) revision: String,
     pub(super) token: Option<String>,
 }
@@ -51,10 +52,16 @@ impl Reader {
         let list: List<'_> = serde_json::from_slice(body)?;
         let (mut items, mut skipped) = (Vec::new(), Vec::new());
         for item in list.items.unwrap_or_default() {
-            let read = serde_json::from_str(item.get()).and_then(|scan| self.0.entry(&scan));
-            match read {
+            let scan = match serde_json::from_str(item.get()) {
+                Ok(scan) => scan,
+                Err(error) => {
+                    skipped.push(nameless(item.get(), &error));
+                    continue;
+                }
+            };
+            match self.0.entry(&scan) {
                 Ok(entry) => items.push(entry),
-                Err(error) => skipped.push(unreadable(item.get(), &error)),
+                Err(error) => skipped.push(unreadable(&scan, item.get(), &error)),
             }
         }
         let token = list.metadata.token.filter(|token| !token.is_empty());
@@ -75,7 +82,7 @@ impl Reader {
             std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::from);
         let event: Event<'_> = match serde_json::from_str(&text) {
             Ok(event) => event,
-            Err(error) => return Input::Undecodable(unreadable(&text, &error)),
+            Err(error) => return Input::Undecodable(nameless(&text, &error)),
         };
         let read = match &*event.kind {
             "BOOKMARK" => bookmark(&event.object),
@@ -88,9 +95,12 @@ impl Reader {
                 let revision = object.header.resource_version.clone();
                 Input::Deleted { object, revision }
             }),
-            kind => return Input::Undecodable(format!("unknown event type {kind}")),
+            kind => Err(serde_json::Error::custom(format!("unknown event type {kind}"))),
         };
-        read.unwrap_or_else(|error| Input::Undecodable(unreadable(&text, &error)))
+        read.unwrap_or_else(|error| {
+            let gone = event.kind == "DELETED";
+            Input::Undecodable(Unreadable { gone, ..unreadable(&event.object, &text, &error) })
+        })
     }
 }
 
@@ -123,8 +133,20 @@ fn bookmark(scan: &Scan<'_>) -> Result<Input<Entry>, serde_json::Error> {
     Ok(Input::Bookmark { revision: revision.into_owned(), initial_end: end })
 }
 
-fn unreadable(json: &str, error: &serde_json::Error) -> String {
-    format!("an object cannot be read ({error}): {}", beginning(json))
+/// What can be said of an object that cannot be read.
+fn unreadable(scan: &Scan<'_>, json: &str, error: &serde_json::Error) -> Unreadable {
+    let text = |name| scan.metadata.text(name).ok().flatten();
+    let name = text("name").filter(|name| !name.is_empty());
+    let key = name.map(|name| Key::new(text("namespace").as_deref(), name));
+    let [uid, revision] =
+        ["uid", "resourceVersion"].map(|name| text(name).unwrap_or_default().into_owned());
+    Unreadable { key, uid, revision, ..nameless(json, error) }
+}
+
+/// What can be said of something that is not even an object.
+fn nameless(json: &str, error: &serde_json::Error) -> Unreadable {
+    let why = format!("{error}: {}", beginning(json));
+    Unreadable { key: None, uid: String::new(), revision: String::new(), gone: false, why }
 }
 
 fn beginning(text: &str) -> String {

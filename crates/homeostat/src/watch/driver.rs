@@ -90,12 +90,7 @@ pub(crate) async fn run(
                         Input::Opened
                     }
                     Ok(Answer::Page(Page { items, skipped, revision, token })) => {
-                        for why in skipped {
-                            if changes.send(Change::Skipped(why)).await.is_err() {
-                                return;
-                            }
-                        }
-                        Input::Page { items, revision, token }
+                        Input::Page { items, skipped, revision, token }
                     }
                 }
             }
@@ -173,7 +168,8 @@ impl Source {
             .header(http::header::ACCEPT_ENCODING, "identity")
             .body(Body::empty())?;
         let response = client.send(sent).await?;
-        let (status, body) = (response.status(), response.into_body());
+        let (status, after) = (response.status(), client::retry_after(response.headers()));
+        let body = response.into_body();
         if status.is_success() && !matches!(request, Request::Page { .. }) {
             return Ok(Answer::Watch(body));
         }
@@ -181,6 +177,6 @@ impl Source {
         if status.is_success() {
             return Ok(Answer::Page(reader.page(&body)?));
         }
-        Ok(Answer::No(decode::refusal(status.as_u16(), &body)))
+        Ok(Answer::No(decode::refusal(status.as_u16(), &body).or_told_to_wait(after)))
     }
 }

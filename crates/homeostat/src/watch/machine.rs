@@ -111,8 +111,14 @@ impl Machine {
         match (self.state, input) {
             (State::ToWatch, Input::Go) => self.watch(Vec::new(), dice),
             (_, Input::Go) => self.list(dice),
-            (_, Input::Undecodable(why)) => self.read(vec![Change::Skipped(why)]),
-            (State::Paging { first }, Input::Page { items, revision, token }) => {
+            (_, Input::Undecodable(object)) => {
+                // That it cannot be read will not be different when the watch begins again.
+                self.heard(&object.revision);
+                self.read(vec![Change::Skipped(object)])
+            }
+            (State::Paging { first }, Input::Page { items, skipped, revision, token }) => {
+                let items = items.into_iter().map(Change::Applied);
+                let items = items.chain(skipped.into_iter().map(Change::Skipped)).collect();
                 self.page(first, items, &revision, token, dice)
             }
             (State::Streaming { .. }, Input::Opened) => {
@@ -203,7 +209,7 @@ impl Machine {
     fn page<O>(
         &mut self,
         first: bool,
-        items: Vec<O>,
+        items: Vec<Change<O>>,
         revision: &str,
         token: Option<String>,
         dice: f64,
@@ -216,7 +222,7 @@ impl Machine {
         if first {
             changes.push(Change::Restart { new_history: self.new_history() });
         }
-        changes.extend(items.into_iter().map(Change::Applied));
+        changes.extend(items);
         if let Some(token) = token {
             self.state = State::Paging { first: false };
             let next =
@@ -328,7 +334,7 @@ impl Machine {
         if let State::Watching { heard, .. } = &mut self.state {
             *heard = true;
             let known = self.revision.as_deref().unwrap_or_default();
-            if !revision::is_earlier(revision, known) {
+            if !revision.is_empty() && !revision::is_earlier(revision, known) {
                 self.revision = Some(revision.to_owned());
             }
         }

@@ -15,7 +15,9 @@ mod request;
 pub(crate) mod script;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unreadable;
 
 pub use machine::Machine;
-pub use protocol::{Change, Input, Next, Step};
+pub use protocol::{Change, Input, Next, Step, Unreadable};
 pub use request::{Details, Refusal, Request};

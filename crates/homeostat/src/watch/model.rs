@@ -1,7 +1,10 @@
 //! Machine and store against a model of a server, for any sequence of changes and faults: once nothing
 //! goes wrong any more, the store holds what the server holds, and its deltas were exact.
+//!
+//! A server whose history is replaced is not among the faults: once the new one is as long as the old
+//! one was, nobody can tell them apart. `tests` has one that is shorter.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,10 +13,10 @@ use proptest::sample::select;
 use proptest::test_runner::Config;
 
 use super::script::object;
-use super::{Change, Input, Machine, Next, Refusal, Request};
-use crate::Kind;
+use super::{Change, Details, Input, Machine, Next, Refusal, Request, Unreadable};
 use crate::cache::{Delta, Entry, Store};
 use crate::trigger::EventKind;
+use crate::{Key, Kind};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 /// How many objects the model puts into a page.
@@ -25,6 +28,8 @@ const AT_ONCE: u32 = 12;
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Refuse(u16),
+    /// Refused, for so many seconds.
+    Busy(u32),
     Break,
     Close,
     Silence,
@@ -32,8 +37,12 @@ enum Fault {
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    Put(usize),
-    Delete(usize),
+    /// A new version of an object; whether it can be read.
+    Put(usize, bool),
+    /// Its end, which may be as unreadable.
+    Delete(usize, bool),
+    /// The next thing that a stream says is how far it is.
+    Bookmark,
     Compact,
     Pass(u64),
     Next(Fault),
@@ -51,8 +60,11 @@ struct Server {
     states: Vec<Objects>,
     /// What led to each revision after the first: an object, and whether it went.
     log: Vec<(usize, bool)>,
+    /// What led to these revisions cannot be read.
+    unreadable: BTreeSet<u64>,
     compacted: u64,
     fault: Option<Fault>,
+    bookmark: bool,
     lag: u64,
 }
 
@@ -61,17 +73,32 @@ impl Server {
         self.log.len() as u64
     }
 
-    fn happens(&mut self, name: usize, gone: bool) {
+    fn happens(&mut self, name: usize, gone: bool, readable: bool) {
         let mut state = self.states.last().cloned().unwrap_or_default();
         let was_there = state.remove(&name).is_some();
         if gone && !was_there {
             return;
         }
         self.log.push((name, gone));
+        if !readable {
+            self.unreadable.insert(self.revision());
+        }
         if !gone {
             state.insert(name, self.revision());
         }
         self.states.push(state);
+    }
+
+    /// How a watch tells of a revision.
+    fn tell(&self, (name, revision): Version, gone: bool) -> Input<Version> {
+        if self.unreadable.contains(&revision) {
+            return Input::Undecodable(unreadable((name, revision), gone));
+        }
+        let (object, revision) = ((name, revision), revision.to_string());
+        if gone {
+            return Input::Deleted { object, revision };
+        }
+        Input::Applied { object, revision }
     }
 
     /// What a list shows, and of when it is.
@@ -103,6 +130,8 @@ struct World {
     /// What was told is complete up to here.
     floor: u64,
     requests_at_once: u32,
+    /// How long the server wants to be left alone.
+    busy: Duration,
 }
 
 impl World {
@@ -113,8 +142,9 @@ impl World {
 
     fn happens(&mut self, event: Event) {
         match event {
-            Event::Put(name) => self.server.happens(name, false),
-            Event::Delete(name) => self.server.happens(name, true),
+            Event::Put(name, readable) => self.server.happens(name, false, readable),
+            Event::Delete(name, readable) => self.server.happens(name, true, readable),
+            Event::Bookmark => self.server.bookmark = true,
             Event::Compact => self.server.compacted = self.server.revision(),
             Event::Pass(seconds) => self.pass(Duration::from_secs(seconds)),
             Event::Next(fault) => self.server.fault = Some(fault),
@@ -125,16 +155,18 @@ impl World {
     fn answer(&mut self, request: Request) -> Input<Version> {
         self.requests_at_once += 1;
         assert!(self.requests_at_once <= AT_ONCE, "the server is hammered");
+        assert!(self.busy.is_zero(), "the server is not left alone");
         match self.server.fault.take() {
             None => {}
             Some(Fault::Refuse(code)) => return refused(code),
+            Some(Fault::Busy(seconds)) => return self.busy(seconds),
             Some(_) => return Input::Broken("no connection".to_owned()),
         }
         match request {
             Request::StreamingList { .. } if !self.server.knows_streaming => refused(400),
             Request::StreamingList { since, .. } => {
                 let (at, items) = self.server.list(since.is_none());
-                let put = |(name, revision)| applied(name, revision);
+                let put = |version| self.server.tell(version, false);
                 let end = Input::Bookmark { revision: at.to_string(), initial_end: true };
                 let backlog = items.into_iter().map(put).chain([end]).collect();
                 self.open = Open { backlog, position: at, pages: (0, Vec::new()) };
@@ -149,9 +181,12 @@ impl World {
                 }
                 let (at, left) = &mut self.open.pages;
                 let size = limit.map_or(left.len(), |_| PAGE.min(left.len()));
-                let items = left.drain(..size).collect();
+                let unread = &self.server.unreadable;
+                let (skipped, items): (Vec<_>, _) =
+                    left.drain(..size).partition(|(_, revision)| unread.contains(revision));
+                let skipped = skipped.into_iter().map(|version| unreadable(version, false));
                 let token = (!left.is_empty()).then(|| "more".to_owned());
-                Input::Page { items, revision: at.to_string(), token }
+                Input::Page { items, skipped: skipped.collect(), revision: at.to_string(), token }
             }
             Request::Watch { from, .. } => {
                 let position = from.parse().unwrap();
@@ -170,12 +205,17 @@ impl World {
         match self.server.fault.take() {
             None => {}
             Some(Fault::Refuse(code)) => return Some(refused(code)),
+            Some(Fault::Busy(seconds)) => return Some(self.busy(seconds)),
             Some(Fault::Break) => return Some(Input::Broken("cut".to_owned())),
             Some(Fault::Close) => return Some(Input::Closed),
             Some(Fault::Silence) => {
                 self.pass(idle);
                 return Some(Input::Silent);
             }
+        }
+        if std::mem::take(&mut self.server.bookmark) {
+            let revision = self.open.position.to_string();
+            return Some(Input::Bookmark { revision, initial_end: false });
         }
         if let Some(said) = self.open.backlog.pop_front() {
             return Some(said);
@@ -185,12 +225,13 @@ impl World {
             return Some(refused(410));
         }
         self.open.position += 1;
-        let revision = self.open.position;
-        Some(if gone {
-            Input::Deleted { object: (name, revision), revision: revision.to_string() }
-        } else {
-            applied(name, revision)
-        })
+        Some(self.server.tell((name, self.open.position), gone))
+    }
+
+    fn busy(&mut self, seconds: u32) -> Input<Version> {
+        self.busy = Duration::from_secs(seconds.into());
+        let details = Details { retry_after_seconds: seconds };
+        Input::Refused(Refusal { code: 429, details, ..Refusal::default() })
     }
 
     /// What the informer does with a change.
@@ -224,7 +265,12 @@ impl World {
                 self.watched(revision.parse().unwrap());
                 Vec::new()
             }
-            Change::Watching | Change::Pending(_) | Change::Skipped(_) => Vec::new(),
+            Change::Skipped(object) => {
+                let delta = self.store.skip(&object);
+                self.watched(object.revision.parse().unwrap());
+                delta.into_iter().collect()
+            }
+            Change::Watching | Change::Pending(_) => Vec::new(),
         };
         deltas.into_iter().for_each(|delta| self.tell(&delta));
     }
@@ -246,13 +292,30 @@ impl World {
         assert_eq!(before.is_none(), delta.change == EventKind::Added, "{delta:?}");
     }
 
+    /// The newest version of everything that can be read, an older one or none of the rest, which
+    /// is known to be so; nothing else.
+    fn holds_what_can_be_known(&self) {
+        let there = self.server.states.last().cloned().unwrap_or_default();
+        let unread = |revision: &u64| self.server.unreadable.contains(revision);
+        for name in 0..NAMES.len() {
+            let (newest, told) = (there.get(&name), self.told.get(&name));
+            assert_eq!(self.store.is_unreadable(&key(name)), newest.is_some_and(unread), "{name}");
+            match newest {
+                Some(newest) if unread(newest) => assert!(told < Some(newest), "{name}"),
+                newest => assert_eq!(told, newest, "{name}"),
+            }
+        }
+    }
+
     /// One step of the machine; nothing if it waits for something that does not come.
     fn step(&mut self, input: Input<Version>) -> Option<Input<Version>> {
         let step = self.machine.step(input, self.now, 0.5);
         step.changes.into_iter().for_each(|change| self.take(change));
         match step.next {
             Next::Wait(delay) => {
-                assert!(!delay.is_zero() && delay <= Duration::from_secs(30));
+                let told = std::mem::take(&mut self.busy);
+                assert!(!delay.is_zero() && delay >= told);
+                assert!(delay <= told.max(Duration::from_secs(30)));
                 self.pass(delay);
                 Some(Input::Go)
             }
@@ -262,12 +325,17 @@ impl World {
     }
 }
 
-fn applied(name: usize, revision: u64) -> Input<Version> {
-    Input::Applied { object: (name, revision), revision: revision.to_string() }
-}
-
 fn refused(code: u16) -> Input<Version> {
     Input::Refused(Refusal { code, ..Refusal::default() })
+}
+
+fn unreadable((name, revision): Version, gone: bool) -> Unreadable {
+    let (uid, revision) = (format!("uid-{}", NAMES[name]), revision.to_string());
+    Unreadable { key: Some(key(name)), uid, revision, gone, why: "a script says so".to_owned() }
+}
+
+fn key(name: usize) -> Key {
+    Key::namespaced("default", NAMES[name])
 }
 
 fn entry((name, revision): Version) -> Entry {
@@ -275,14 +343,21 @@ fn entry((name, revision): Version) -> Entry {
     Entry::parse(&kind, &object(NAMES[name], revision).to_string(), false).unwrap()
 }
 
+/// Two times of three.
+fn mostly() -> impl Strategy<Value = bool> {
+    select(vec![true, true, false])
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let fault = prop_oneof![
         select(vec![400, 403, 410, 429, 500, 504]).prop_map(Fault::Refuse),
+        select(vec![1, 20, 90]).prop_map(Fault::Busy),
         select(vec![Fault::Break, Fault::Close, Fault::Silence]),
     ];
     prop_oneof![
-        4 => (0..NAMES.len()).prop_map(Event::Put),
-        2 => (0..NAMES.len()).prop_map(Event::Delete),
+        4 => (0..NAMES.len(), mostly()).prop_map(|(name, readable)| Event::Put(name, readable)),
+        2 => (0..NAMES.len(), mostly()).prop_map(|(name, readable)| Event::Delete(name, readable)),
+        1 => Just(Event::Bookmark),
         1 => Just(Event::Compact),
         2 => select(vec![1, 7, 70]).prop_map(Event::Pass),
         4 => fault.prop_map(Event::Next),
@@ -303,8 +378,10 @@ proptest! {
             knows_streaming,
             states: vec![Objects::new()],
             log: Vec::new(),
+            unreadable: BTreeSet::new(),
             compacted: 0,
             fault: None,
+            bookmark: false,
             lag: 0,
         };
         let mut world = World {
@@ -317,6 +394,7 @@ proptest! {
             listing: true,
             floor: 0,
             requests_at_once: 0,
+            busy: Duration::ZERO,
         };
         let mut input = Some(Input::Go);
         for (steps, event) in events {
@@ -336,7 +414,7 @@ proptest! {
             input = world.step(next);
         }
         assert!(input.is_none(), "it does not come to rest");
-        assert_eq!(Some(&world.told), world.server.states.last());
+        world.holds_what_can_be_known();
         assert_eq!(world.store.len(), world.told.len());
         assert!(world.store.revision().is_some(), "the first list has ended");
     }

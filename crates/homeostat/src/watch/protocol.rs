@@ -3,6 +3,22 @@
 use std::time::Duration;
 
 use super::request::{Refusal, Request};
+use crate::key::Key;
+
+/// An object, or what should be one, that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Which; `None` when not even that can be read.
+    pub key: Option<Key>,
+    /// Its uid; empty when that cannot be read.
+    pub uid: String,
+    /// Its revision; empty when that cannot be read.
+    pub revision: String,
+    /// Whether it is gone.
+    pub gone: bool,
+    /// What is wrong with it, in words.
+    pub why: String,
+}
 
 /// What the driver saw.
 #[derive(Debug)]
@@ -19,6 +35,8 @@ pub enum Input<O> {
     Page {
         /// Its objects.
         items: Vec<O>,
+        /// Those among them that cannot be read.
+        skipped: Vec<Unreadable>,
         /// The revision of the list.
         revision: String,
         /// Where the next page begins; `None` on the last.
@@ -46,7 +64,7 @@ pub enum Input<O> {
         initial_end: bool,
     },
     /// Something that cannot be read; it is skipped.
-    Undecodable(String),
+    Undecodable(Unreadable),
     /// The server ended the watch in good order.
     Closed,
     /// Nothing came for as long as [`Next::Read`] allowed.
@@ -89,8 +107,8 @@ pub enum Change<O> {
     Watching,
     /// The source does not work at the moment, and why.
     Pending(String),
-    /// An object was skipped, and why.
-    Skipped(String),
+    /// An object was skipped: whatever is known of it stays, and is known to be old.
+    Skipped(Unreadable),
 }
 
 /// What the driver does next.

@@ -121,6 +121,14 @@ impl Refusal {
         Duration::from_secs(self.details.retry_after_seconds.into())
     }
 
+    /// The same, with the time that the header of the answer names where the body names none.
+    pub(super) fn or_told_to_wait(mut self, after: Option<Duration>) -> Self {
+        let seconds = after.map_or(0, |after| u32::try_from(after.as_secs()).unwrap_or(u32::MAX));
+        let told = &mut self.details.retry_after_seconds;
+        *told = (*told).max(seconds);
+        self
+    }
+
     /// The server is busy.
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {

@@ -29,6 +29,8 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(crate) enum Answer {
     Json(u16, Value),
+    /// 429 in a line of text, and in the header when to come back: kube-apiserver's flow control.
+    Busy(&'static str),
     Lines(Vec<String>, End),
     /// A line each time that long has passed; it stays open.
     Slow(Vec<String>, Duration),
@@ -95,7 +97,13 @@ impl Script {
 }
 
 fn respond(answer: Answer, env: Env) -> http::Response<UnsyncBoxBody<Bytes, std::io::Error>> {
+    let mut head = http::Response::builder();
     let (code, lines, end, pace) = match answer {
+        Answer::Busy(after) => {
+            head = head.header(http::header::RETRY_AFTER, after);
+            let words = "Too many requests, please try again later.\n".to_owned();
+            (429, vec![words], End::Close, Duration::ZERO)
+        }
         Answer::Json(code, value) => (code, vec![value.to_string()], End::Close, Duration::ZERO),
         Answer::Lines(lines, end) => (200, lines, end, Duration::ZERO),
         Answer::Slow(lines, pace) => (200, lines, End::Open, pace),
@@ -124,7 +132,7 @@ fn respond(answer: Answer, env: Env) -> http::Response<UnsyncBoxBody<Bytes, std:
     };
     let frames = lines.chain(rest).map(|bytes| bytes.map(Frame::data));
     let body = StreamBody::new(frames).boxed_unsync();
-    http::Response::builder().status(code).body(body).unwrap()
+    head.status(code).body(body).unwrap()
 }
 
 pub(crate) fn object(name: &str, revision: u64) -> Value {

@@ -13,16 +13,16 @@ use super::script::{
 use crate::cache::{Caches, Informer, Scope, SourceState};
 use crate::{Env, Kind};
 
-struct Followed {
-    env: Env,
-    script: Script,
-    informer: Informer,
+pub(super) struct Followed {
+    pub(super) env: Env,
+    pub(super) script: Script,
+    pub(super) informer: Informer,
     /// `added a 1`, in order.
     told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Followed {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         let env = Env::simulated(7, Timestamp::UNIX_EPOCH);
         let script = Script::new(&env, answers);
         let caches = Caches::new(script.client(), env.clone());
@@ -39,7 +39,7 @@ impl Followed {
         Self { env, script, informer, told }
     }
 
-    async fn reaches(&self, revision: u64) {
+    pub(super) async fn reaches(&self, revision: u64) {
         let limit = Duration::from_secs(600);
         self.informer.wait_for_revision(&revision.to_string(), limit).await.unwrap();
     }
@@ -62,11 +62,11 @@ impl Followed {
         }
     }
 
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         self.informer.entries().iter().map(|e| e.header.key.name().to_owned()).collect()
     }
 }
@@ -334,6 +334,37 @@ async fn a_busy_server_is_left_alone_for_as_long_as_it_says() {
         Followed::new([Answer::Json(429, busy), streamed(&[object("a", 1)], 10, &[], End::Open)]);
     assert!(followed.informer.wait_for_sync().await);
     assert_eq!(followed.script.asked()[1].at, 90_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_left_alone_also_when_it_says_so_in_a_header() {
+    let listed = || streamed(&[object("a", 1)], 10, &[], End::Close);
+    let followed = Followed::new([
+        Answer::Busy("90"),
+        listed(),
+        Answer::Busy("40"),
+        watch([bookmark(11)], End::Open),
+    ]);
+    assert!(followed.informer.wait_for_sync().await);
+    let asked = |n: usize| followed.script.asked()[n].at;
+    assert_eq!(asked(1), 90_000);
+    followed.reaches(11).await;
+    assert_eq!(asked(3) - asked(2), 40_000, "a watch that is refused waits, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_begin_together_do_not_end_together() {
+    let limit = async |seed| {
+        let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
+        let script = Script::new(&env, [streamed(&[], 10, &[], End::Open)]);
+        let caches = Caches::new(script.client(), env);
+        let informer = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+        informer.start();
+        assert!(informer.wait_for_sync().await);
+        script.asked()[0].get("timeoutSeconds").unwrap().parse::<u64>().unwrap()
+    };
+    let limits = std::collections::BTreeSet::from([limit(1).await, limit(2).await, limit(3).await]);
+    assert_eq!(limits.len(), 3, "{limits:?}");
 }
 
 #[tokio::test(start_paused = true)]

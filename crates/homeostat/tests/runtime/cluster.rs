@@ -7,7 +7,7 @@ use homeostat::{Context, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
-pub use homeostat_testing::{TestCluster as Cluster, object, on_cluster};
+pub use homeostat_testing::{TestCluster as Cluster, object, on_cluster, on_threads};
 
 /// A config map with one value.
 pub fn config(name: &str, value: &str) -> ConfigMap {

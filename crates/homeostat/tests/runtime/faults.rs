@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::stream::pending;
 use homeostat::Env;
 use homeostat::kube::Client;
 use homeostat::kube::client::Body;
@@ -24,6 +25,10 @@ pub enum Fault {
     Forbid,
     /// Refused with 503.
     Unavailable,
+    /// Turned away for three seconds, as kube-apiserver's flow control does: in a line of text.
+    Busy,
+    /// The API does it; of its answer only the header comes.
+    Stall,
 }
 
 /// `client`, with the fault that `choose` names for a request.
@@ -35,21 +40,30 @@ pub fn faulty(
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, fault) = (inner.clone(), choose(&request));
         async move {
-            match fault {
-                None => client.send(request).await,
+            let stalls = fault == Some(Fault::Stall);
+            let answer = match fault {
+                None | Some(Fault::Stall) => client.send(request).await?,
                 Some(Fault::Hang) => std::future::pending().await,
                 Some(Fault::Delay) => {
                     let answer = client.send(request).await;
                     Env::system().sleep(Duration::from_secs(1)).await;
-                    answer
+                    answer?
                 }
-                Some(Fault::Forbid) => Ok(refusal(403, "Forbidden", "a rule is missing")),
-                Some(Fault::Unavailable) => Ok(refusal(503, "ServiceUnavailable", "not yet")),
+                Some(Fault::Forbid) => refusal(403, "Forbidden", "a rule is missing"),
+                Some(Fault::Unavailable) => refusal(503, "ServiceUnavailable", "not yet"),
+                Some(Fault::Busy) => {
+                    let words = "Too many requests, please try again later.\n";
+                    let answer = Response::builder().status(429).header("retry-after", "3");
+                    answer.body(Body::from(words.as_bytes().to_vec())).unwrap()
+                }
                 Some(Fault::LoseAnswer) => {
                     drop(client.send(request).await);
                     std::future::pending().await
                 }
-            }
+            };
+            Ok::<_, homeostat::kube::Error>(answer.map(|body| {
+                if stalls { StreamBody::new(pending()).boxed_unsync() } else { body.boxed_unsync() }
+            }))
         }
     });
     Client::new(service, client.default_namespace())

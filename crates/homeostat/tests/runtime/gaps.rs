@@ -140,6 +140,12 @@ fn a_watch_that_begins_to_fail_slows_no_other() {
             cluster.assert_apart(began, records[round].time, Duration::ZERO);
         }
         assert!(!running.pending().is_empty());
+        let metrics = running.metrics();
+        assert!(
+            !metrics.contains("homeostat_source_failures_total{kind=\"Secret\"} 0\n"),
+            "{metrics}"
+        );
+        assert!(metrics.contains("homeostat_source_failures_total{kind=\"ConfigMap\"} 0\n"));
         running.stop().await.unwrap();
     });
 }

@@ -108,10 +108,20 @@ fn reconciles_requests_queues_caches_and_the_lease_are_counted() {
             "controller_runtime_max_concurrent_reconciles{controller=\"configmap\"} 4",
             "leader_election_master_status{name=\"one\"} 1",
             // The child; the lists and watches of two caches; the lease and events.
-            "rest_client_requests_total{method=\"PATCH\",code=\"201\"} 1",
-            "rest_client_requests_total{method=\"GET\",code=\"200\"} ",
-            "rest_client_requests_total{method=\"POST\",code=\"201\"} ",
+            "rest_client_requests_total{method=\"PATCH\",code=\"201\",host=\"\"} 1",
+            "rest_client_requests_total{method=\"GET\",code=\"200\",host=\"\"} ",
+            "rest_client_requests_total{method=\"POST\",code=\"201\",host=\"\"} ",
+            "rest_client_request_duration_seconds_count{verb=\"PATCH\"} ",
             "homeostat_source_synced{kind=\"Secret\"} 1",
+            "homeostat_source_lists_total{kind=\"Secret\"} 1",
+            "homeostat_source_failures_total{kind=\"Secret\"} 0",
+            "homeostat_source_silent_seconds{kind=\"Secret\"} 0",
+            "homeostat_source_unreadable_objects{kind=\"Secret\"} 0",
+            "homeostat_cache_objects{kind=\"Secret\"} 1",
+            // The one that panics and the one that comes later.
+            "homeostat_queue_waiting{controller=\"configmap\"} 2",
+            "controller_runtime_reconcile_errors_total{controller=\"configmap\"} 2",
+            "controller_runtime_active_workers{controller=\"configmap\"} 0",
             "lucky_number 7",
         ] {
             assert!(text.contains(line), "{line} is missing:\n{text}");
@@ -154,7 +164,7 @@ fn probes_and_scrapers_are_answered_over_http() {
 struct EarlySpec {}
 
 /// Asks over a socket, and stops virtual time as long as that takes.
-async fn ask(address: SocketAddr, path: &'static str) -> String {
+pub async fn ask(address: SocketAddr, path: &'static str) -> String {
     let ask = move || {
         use std::io::{Read as _, Write as _};
         let mut stream = std::net::TcpStream::connect(address).unwrap();

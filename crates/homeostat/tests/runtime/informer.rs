@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use homeostat::cache::{Caches, Expect, Informer, Scope, SourceState, selector};
+use homeostat::cache::{Caches, Expect, Informer, Scope, SourceState, revision, selector};
 use homeostat::kube::api::{Api, DeleteParams, Patch, PatchParams};
 use homeostat::{Key, Kind};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
-use crate::cluster::{Cluster, config, object, on_cluster};
+use crate::cluster::{Cluster, config, object, on_cluster, on_threads, secret};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -116,5 +116,48 @@ fn a_kind_the_api_does_not_serve_is_a_pending_source() {
         let state = cluster.env.timeout(LIMIT, state).await.unwrap();
         let SourceState::Pending(why) = state else { panic!("{state:?}") };
         assert!(why.contains("CustomResourceDefinition"), "{why}");
+    });
+}
+
+#[test]
+fn a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it() {
+    on_threads(async |cluster| {
+        let caches = Caches::new(cluster.client.clone(), cluster.env.clone());
+        let scope = || Scope::namespace(&cluster.namespace);
+        let slow = caches.informer(Kind::of::<ConfigMap>(), scope());
+        let well = caches.informer(Kind::of::<Secret>(), scope());
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let (log, (open, gate)) = (Arc::clone(&told), std::sync::mpsc::channel::<()>());
+        let gate = Mutex::new(gate);
+        slow.on_event(move |delta| {
+            if log.lock().unwrap().is_empty() {
+                // For as long as the other end is there.
+                let _ = gate.lock().unwrap().recv();
+            }
+            log.lock().unwrap().push(delta.object().header.resource_version.clone());
+        });
+        slow.start();
+        well.start();
+        assert!(well.wait_for_sync().await);
+        cluster.create(&config("a", "0")).await;
+        let mut last = String::new();
+        for value in 1..=500 {
+            let patch = json!({ "data": { "value": value.to_string() } });
+            let changed = cluster.patch::<ConfigMap>("a", patch).await;
+            last = changed.metadata.resource_version.unwrap();
+        }
+        let secret = cluster.create(&secret("s", "1")).await;
+        let (key, uid) = (Key::of(&secret), secret.metadata.uid.unwrap());
+        let version = Expect::Version(secret.metadata.resource_version.unwrap());
+        well.wait_for_object(&key, &uid, &version, LIMIT).await.unwrap();
+        assert!(told.lock().unwrap().is_empty(), "it still blocks");
+        // What it has not heard of is not in the cache either: it waits in the connection.
+        assert!(slow.len() <= 1);
+        drop(open);
+        slow.wait_for_revision(&last, LIMIT).await.unwrap();
+        let told = told.lock().unwrap();
+        assert_eq!(told.last(), Some(&last), "and hears everything in the end");
+        assert!(told.is_sorted_by(|a, b| revision::compare(a, b).is_some_and(|it| it.is_lt())));
+        caches.stop();
     });
 }

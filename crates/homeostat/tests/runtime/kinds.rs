@@ -214,3 +214,19 @@ fn objects_are_found_by_a_field_that_the_controller_indexes() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_typed_and_a_dynamic_view_of_one_kind_share_one_watch() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let typed = Controller::new(idle::<ConfigMap>).named("typed").namespace(&cluster.namespace);
+        let dynamic = Controller::of(Kind::of::<ConfigMap>(), idle::<DynamicObject>);
+        let dynamic = dynamic.named("dynamic").namespace(&cluster.namespace);
+        let running = cluster.start_manager(cluster.manager().with(typed).with(dynamic)).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!(running.caches().informers().len(), 1);
+        let lists = "homeostat_source_lists_total{kind=\"ConfigMap\"} 1\n";
+        assert!(running.metrics().contains(lists), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
 use crate::children::mirror;
-use crate::cluster::{Cluster, config, endings, idle, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, on_cluster, secret, triggers};
 use crate::faults::{Fault, faulty, is};
 
 fn lease(cluster: &Cluster) -> Lease {
@@ -304,6 +304,61 @@ fn a_worker_that_outlives_the_grace_writes_nothing_once_another_leads() {
         second.wait_until_leading().await;
         cluster.env.sleep(Duration::from_secs(25)).await;
         assert!(cluster.get::<Secret>("late").await.is_none());
+        second.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_second_term_begins_with_a_look_at_everything_also_at_what_nobody_touched() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let cut = Arc::new(AtomicBool::new(false));
+        let flag = cut.clone();
+        let client = faulty(&cluster.client, move |request| {
+            let lease = request.uri().path().contains("/leases/");
+            (lease && flag.load(Ordering::SeqCst)).then_some(Fault::Hang)
+        });
+        let running = process(&cluster, &client, "only", Controller::new(idle)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+        cut.store(true, Ordering::SeqCst);
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        assert!(!running.is_leading() && running.journal().total() == 1);
+        cut.store(false, Ordering::SeqCst);
+        running.wait_until_leading().await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!((records[1].key.name(), &*triggers(&records[1])), ("a", "initial"));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_controller_without_lease_works_and_writes_whoever_leads() {
+    on_cluster(async |cluster| {
+        async fn note(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            context.apply(secret(context.controller(), "1")).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let first = process(&cluster, &cluster.client, "first", Controller::new(idle)).await;
+        first.wait_until_leading().await;
+        let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+        let here = |controller: Controller<ConfigMap>| controller.namespace(&cluster.namespace);
+        let second = manager
+            .lease(lease(&cluster).identity("second"))
+            .with(here(Controller::new(note).named("always").without_lease()))
+            .with(here(Controller::new(note).named("leading")))
+            .start()
+            .await
+            .unwrap();
+        let records = cluster.runs(&second.journal(), 1).await;
+        assert_eq!((&*records[0].controller, &*endings(&records)[0]), ("always", "done"));
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+        cluster.runs(&second.journal(), 2).await;
+        assert!(!second.is_leading() && cluster.get::<Secret>("leading").await.is_none());
+        first.stop().await.unwrap();
+        second.wait_until_leading().await;
+        cluster.until_one::<Secret>("leading", "the other's work", |_| true).await;
         second.stop().await.unwrap();
     });
 }

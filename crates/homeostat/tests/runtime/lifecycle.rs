@@ -8,6 +8,7 @@ use std::time::Duration;
 use homeostat::manager::Runnable;
 use homeostat::{Context, Controller, Error, Lease, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use tokio::sync::Notify;
 
 use crate::children::mirror;
 use crate::cluster::{config, idle, on_cluster};
@@ -188,5 +189,47 @@ fn a_check_of_ones_own_is_part_of_the_readiness() {
         ill.store(false, Ordering::SeqCst);
         assert!(running.health().is_ready());
         running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_check_may_come_later_and_one_that_panics_is_a_problem_in_words() {
+    on_cluster(async |cluster| {
+        let running = cluster.manager().with_check("shaky", || panic!("oh")).start().await.unwrap();
+        assert_eq!(running.health().to_string(), "not ok shaky: the check panicked: oh\n");
+        running.add_check("later", || Some("not yet".to_owned()));
+        assert!(running.health().to_string().ends_with("not ok later: not yet\n"));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn probes_are_answered_until_the_end_of_a_stop() {
+    on_cluster(async |cluster| {
+        let (begun, told) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, gate) = (Arc::clone(&begun), Arc::clone(&told));
+        let slow = move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+            let (begun, gate) = (Arc::clone(&tell), Arc::clone(&gate));
+            async move {
+                begun.notify_one();
+                gate.notified().await;
+                Ok(Outcome::Done)
+            }
+        };
+        cluster.create(&config("a", "1")).await;
+        let controller = Controller::new(slow).namespace(&cluster.namespace);
+        let manager = cluster.manager().with(controller).listen(([127, 0, 0, 1], 0).into());
+        let running = cluster.start_manager(manager).await;
+        let address = running.address().unwrap();
+        begun.notified().await;
+        let stopping = tokio::spawn(running.stop());
+        // The reconcile has not finished, so neither has the stop.
+        let alive = crate::health::ask(address, "/healthz").await;
+        assert!(alive.starts_with("HTTP/1.1 200"), "{alive}");
+        assert!(crate::health::ask(address, "/metrics").await.contains("active_workers"));
+        assert!(!stopping.is_finished());
+        told.notify_one();
+        stopping.await.unwrap().unwrap();
+        assert!(std::net::TcpStream::connect(address).is_err(), "and no longer");
     });
 }

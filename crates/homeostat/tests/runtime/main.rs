@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod budget;
+mod busy;
 mod children;
 mod cluster;
 mod contract;
@@ -24,6 +25,7 @@ mod outside;
 mod panics;
 mod partial;
 mod patches;
+mod permissions;
 mod replay;
 mod restless;
 mod selections;
@@ -33,5 +35,6 @@ mod sources;
 mod spans;
 mod status;
 mod strangers;
+mod threads;
 mod trouble;
 mod wakeups;

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
 
-async fn another(cluster: &Cluster) -> String {
+pub async fn another(cluster: &Cluster) -> String {
     let api: Api<Namespace> = Api::all(cluster.client.clone());
     let wish = object::<Namespace>(json!({ "metadata": { "generateName": "test-" } }));
     api.create(&PostParams::default(), &wish).await.unwrap().metadata.name.unwrap()

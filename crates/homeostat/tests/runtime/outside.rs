@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use homeostat::external::{Existing, External, Find, Outside, Policy, Removal};
 use homeostat::kube::api::DeleteParams;
-use homeostat::{Context, Controller, Error, Outcome, Result};
+use homeostat::{Change, Context, Controller, Error, EventType, Outcome, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 
 use crate::cluster::{Cluster, config, endings, on_cluster, triggers};
@@ -20,6 +21,8 @@ struct Registrar {
     calls: u32,
     /// So many answers of `create` get lost after the thing was made.
     lose: u32,
+    /// What was asked to be made as it should be.
+    updated: Vec<String>,
 }
 
 #[derive(Clone, Default)]
@@ -59,6 +62,11 @@ impl External for Record {
         Ok(id)
     }
 
+    async fn update(&self, found: String) -> Result<(String, Change)> {
+        self.world.0.lock().unwrap().updated.push(found.clone());
+        Ok((found, Change::Changed))
+    }
+
     async fn delete(&self, id: &str) -> Result<()> {
         self.world.0.lock().unwrap().records.remove(id);
         Ok(())
@@ -73,7 +81,10 @@ fn controller(world: &World, policy: Policy) -> Controller<ConfigMap> {
             match context.external("dns", policy, &record).await? {
                 Outside::Removed => Ok(Outcome::Done),
                 Outside::Absent => Err(Error::terminal("not there")),
-                Outside::Present { .. } => Ok(Outcome::RequeueAfter(Duration::from_secs(2))),
+                Outside::Present { change, .. } => {
+                    context.event(EventType::Normal, "Looked", change.to_string());
+                    Ok(Outcome::RequeueAfter(Duration::from_secs(2)))
+                }
             }
         }
     })
@@ -236,5 +247,121 @@ fn an_object_that_is_only_looked_at_now_is_let_go_and_its_thing_stays() {
         delete(&cluster, "a").await;
         assert_eq!(ids(&world), ["id-1"], "it was not ours to remove any more");
         running.stop().await.unwrap();
+    });
+}
+
+/// What a config map says that remembers a thing so.
+fn remembering(name: &str, note: &str) -> ConfigMap {
+    let mut config = config(name, "1");
+    let annotation = ("external.homeostat.dev/dns".to_owned(), note.to_owned());
+    config.metadata.annotations = Some(BTreeMap::from([annotation]));
+    config
+}
+
+fn put(world: &World, id: &str, name: &str, token: &str) {
+    let thing = (name.to_owned(), token.to_owned());
+    world.0.lock().unwrap().records.insert(id.to_owned(), thing);
+}
+
+#[test]
+fn an_object_deleted_between_intent_and_id_takes_the_thing_with_it_by_its_token() {
+    on_cluster(async |cluster| {
+        let mut left = remembering("a", &json!({ "token": "t" }).to_string());
+        left.metadata.finalizers = Some(vec!["homeostat.dev/external-dns".to_owned()]);
+        cluster.create(&left).await;
+        cluster.api::<ConfigMap>().delete("a", &DeleteParams::default()).await.unwrap();
+        let world = World::default();
+        put(&world, "id-9", "a", "t");
+        put(&world, "id-8", "a", "theirs");
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        cluster.until_gone::<ConfigMap>("a").await;
+        assert_eq!(ids(&world), ["id-8"], "ours, and nobody else's of that name");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_on_record_is_made_as_it_should_be_and_says_whether_it_changed() {
+    on_cluster(async |cluster| {
+        let note = json!({ "token": "t", "id": "id-9" }).to_string();
+        cluster.create(&remembering("a", &note)).await;
+        let world = World::default();
+        put(&world, "id-9", "a", "t");
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let told = |all: &[Event]| {
+            let says = |event: &Event| event.note.as_deref() == Some("changed");
+            all.iter().any(says)
+        };
+        cluster.until::<Event>("a change", told).await;
+        let updated = world.0.lock().unwrap().updated.clone();
+        assert!(!updated.is_empty() && updated.iter().all(|id| id == "id-9"), "{updated:?}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_there_is_looked_at_and_left_as_it_is() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        put(&world, "id-9", "a", "theirs");
+        let running = cluster.start(controller(&world, Policy::ObserveOnly)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert!(endings(&records)[0].starts_with("requeue after"), "{}", running.journal());
+        assert!(records[0].writes.is_empty() && world.0.lock().unwrap().updated.is_empty());
+        delete(&cluster, "a").await;
+        assert_eq!(ids(&world), ["id-9"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_adopted_is_made_as_it_should_be_and_goes_with_its_object() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        put(&world, "id-7", "a", "theirs");
+        let ours = Policy::Manage { existing: Existing::Adopt, removal: Removal::Delete };
+        let running = cluster.start(controller(&world, ours)).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!(world.0.lock().unwrap().updated[0], "id-7");
+        delete(&cluster, "a").await;
+        assert!(ids(&world).is_empty() && world.0.lock().unwrap().calls == 0);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_told_and_nothing_is_made() {
+    on_cluster(async |cluster| {
+        cluster.create(&remembering("a", "id-7")).await;
+        let world = World::default();
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.contains("annotation external.homeostat.dev/dns"), "{ending}");
+        assert!(ids(&world).is_empty() && world.0.lock().unwrap().calls == 0);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn of_two_processes_that_begin_at_once_one_makes_the_thing() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let both = [cluster.manager(), cluster.manager()].map(|manager| {
+            let controller = controller(&world, Policy::default());
+            manager.with(controller.namespace(&cluster.namespace))
+        });
+        let [first, second] = both;
+        let (first, second) = tokio::join!(first.start(), second.start());
+        let (first, second) = (first.unwrap(), second.unwrap());
+        for running in [&first, &second] {
+            cluster.runs(&running.journal(), 3).await;
+        }
+        assert_eq!((ids(&world).len(), world.0.lock().unwrap().calls), (1, 1));
+        first.stop().await.unwrap();
+        second.stop().await.unwrap();
     });
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homeostat::controller::Related;
 use homeostat::kube::{CustomResource, ResourceExt};
-use homeostat::{Context, Controller, Kind, Outcome, Result};
+use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -42,6 +42,48 @@ fn a_transform_that_panics_keeps_one_object_out_and_all_others_in() {
         let text = running.metrics();
         let line = "homeostat_source_skipped_objects_total{kind=\"ConfigMap\"} 2";
         assert!(text.contains(line), "{text}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_cached_before_its_transform_panicked_stays_and_is_said_to_be_old() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        let look = move |config: Arc<ConfigMap>, _: Context<ConfigMap>| {
+            log.lock().unwrap().push(config.data.as_ref().unwrap()["value"].clone());
+            async { Ok(Outcome::Done) }
+        };
+        let controller = Controller::new(look).namespace(&cluster.namespace);
+        let manager = cluster.manager().with(controller).transform::<ConfigMap>(|config| {
+            assert!(config["data"]["value"] != "bad", "it is bad");
+        });
+        let running = cluster.start_manager(manager).await;
+        cluster.runs(&running.journal(), 1).await;
+        let configs = running.caches().informers().remove(0);
+        let says = |value: &str| json!({ "data": { "value": value } });
+        let old = |count: u8| {
+            let gauge = "homeostat_source_unreadable_objects{kind=\"ConfigMap\"}";
+            running.metrics().contains(&format!("{gauge} {count}\n"))
+        };
+
+        let bad = cluster.patch::<ConfigMap>("a", says("bad")).await;
+        let limit = std::time::Duration::from_secs(20);
+        configs.wait_for_revision(&bad.resource_version().unwrap(), limit).await.unwrap();
+        let key = Key::namespaced(&cluster.namespace, "a");
+        let cached = configs.get::<ConfigMap>(&key).unwrap().unwrap();
+        assert_eq!(cached.data.as_ref().unwrap()["value"], "1");
+        assert_eq!(configs.unreadable(), std::slice::from_ref(&key));
+        let health = running.health();
+        assert!(health.is_ready() && health.to_string().contains(&key.to_string()), "{health}");
+        assert!(old(1), "{}", running.metrics());
+
+        cluster.patch::<ConfigMap>("a", says("2")).await;
+        cluster.runs(&running.journal(), 2).await;
+        assert_eq!(*seen.lock().unwrap(), ["1", "2"]);
+        assert!(old(0) && !running.health().to_string().contains("cannot be read"));
         running.stop().await.unwrap();
     });
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::cluster::{config, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
+use crate::spans::listen;
 
 /// Two controllers that want different things of one object, forever.
 async fn wants<const N: u8>(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
@@ -25,6 +26,7 @@ async fn wants<const N: u8>(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> R
 #[test]
 fn two_controllers_that_disagree_are_told_which_field_they_fight_over() {
     on_cluster(async |cluster| {
+        let (log, _listening) = listen();
         cluster.create(&config("contested", "0")).await;
         let one = Controller::new(wants::<1>).named("one").namespace(&cluster.namespace);
         let two = Controller::new(wants::<2>).named("two").namespace(&cluster.namespace);
@@ -43,6 +45,8 @@ fn two_controllers_that_disagree_are_told_which_field_they_fight_over() {
         let name = event.reporting_controller.clone().unwrap();
         let line = format!("homeostat_hot_loops_total{{controller=\"{name}\"}} 1");
         assert!(metrics.contains(&line), "{line} is missing:\n{metrics}");
+        let warned = |words: &String| words.contains("data.value") && words.contains("contested");
+        assert!(log.lines().iter().any(warned), "{:?}", log.lines());
         running.stop().await.unwrap();
     });
 }
@@ -118,6 +122,26 @@ fn the_journal_tells_triggers_reads_writes_by_field_and_the_next_wake_up() {
         let story = records[before].story();
         assert!(story.contains("because ConfigMap") && story.contains("(hidden) → (hidden)"));
         assert!(story.contains("next at 20"), "{story}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_journal_names_no_more_reads_than_it_says() {
+    on_cluster(async |cluster| {
+        async fn curious(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            for number in 0..100 {
+                context.get::<Secret>(&format!("s-{number}")).await?;
+                context.get::<Secret>("again").await?;
+            }
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(curious).reads::<Secret>()).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let reads = &records[0].reads;
+        let again = reads.iter().filter(|read| read.key.as_ref().unwrap().name() == "again");
+        assert_eq!((reads.len(), again.count()), (64, 1), "each once, and the first of them");
         running.stop().await.unwrap();
     });
 }

@@ -237,6 +237,10 @@ fn a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice() {
         let first = &endings(&records)[0];
         assert!(first.starts_with("conflict: the cache is behind"), "{journal}");
         assert_eq!(cluster.list::<Secret>("").await.len(), 1, "{journal}");
+        let vain = records.iter().filter(|one| one.result.to_string().starts_with("conflict"));
+        let line =
+            format!("homeostat_stale_reads_total{{controller=\"configmap\"}} {}\n", vain.count());
+        assert!(running.metrics().contains(&line), "{}", running.metrics());
         running.stop().await.unwrap();
     });
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homeostat::condition;
 use homeostat::kube::ResourceExt;
-use homeostat::kube::api::{DeleteParams, ListParams};
+use homeostat::kube::api::{DeleteParams, ListParams, Patch};
 use homeostat::{Context, Controller, Error, EventType, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
@@ -245,5 +245,48 @@ fn repeated_events_are_one_event_with_a_count() {
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].series.as_ref().unwrap().count, 3);
         assert_eq!(events[0].reporting_controller.as_deref(), Some("talker"));
+    });
+}
+
+#[test]
+fn a_cleanup_never_takes_the_finalizers_of_a_namesake() {
+    on_cluster(async |cluster| {
+        // The object goes during its own cleanup, and another of its name comes.
+        let api = cluster.api::<ConfigMap>();
+        let replaced = Arc::new(AtomicUsize::new(0));
+        let (count, inside) = (Arc::clone(&replaced), api.clone());
+        let reconcile = move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let (count, api) = (Arc::clone(&count), inside.clone());
+            async move {
+                let name = context.key().name().to_owned();
+                let cleanup = async || {
+                    if count.fetch_add(1, Ordering::SeqCst) == 0 {
+                        let free = json!({ "metadata": { "finalizers": null } });
+                        api.patch(&name, &Default::default(), &Patch::Merge(free)).await?;
+                        let mut next = config(&name, "next");
+                        let held = ["homeostat.dev/test", "homeostat.dev/other"];
+                        next.metadata.finalizers = Some(held.map(str::to_owned).to_vec());
+                        api.create(&Default::default(), &next).await?;
+                    }
+                    Ok(())
+                };
+                context.finalizer("homeostat.dev/test", cleanup).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let first = cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(reconcile)).await;
+        let held = |config: &ConfigMap| !config.finalizers().is_empty();
+        cluster.until_one::<ConfigMap>("a", "a finalizer", held).await;
+        api.delete("a", &DeleteParams::default()).await.unwrap();
+        let is_next = |config: &ConfigMap| config.uid() != first.uid();
+        cluster.until_one::<ConfigMap>("a", "a namesake", is_next).await;
+        cluster.nothing_more().await;
+        let next = api.get("a").await.unwrap();
+        assert_eq!(next.finalizers(), ["homeostat.dev/test", "homeostat.dev/other"]);
+        assert_eq!(replaced.load(Ordering::SeqCst), 1, "{}", running.journal());
+        running.stop().await.unwrap();
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        api.patch("a", &Default::default(), &free).await.unwrap();
     });
 }

@@ -6,7 +6,7 @@ use homeostat::condition;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::ListParams;
 use homeostat::{Context, Controller, Outcome, Result};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::{Value, json};
 
@@ -171,6 +171,38 @@ fn who_says_how_ready_it_is_has_the_last_word() {
             condition::is_true(&all, "Ready") && condition::is_true(&all, "Degraded"),
             "{all:?}"
         );
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written() {
+    on_cluster(async |cluster| {
+        async fn misplace(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            match &*config.name_any() {
+                "elsewhere" => {
+                    let mut child = secret("child", "1");
+                    child.metadata.namespace = Some("default".to_owned());
+                    context.apply(child).await?;
+                }
+                _ => {
+                    let mut child = Namespace::default();
+                    child.metadata.name = Some("homeostat-misplaced".to_owned());
+                    context.create(child).await?;
+                }
+            }
+            Ok(Outcome::Done)
+        }
+        for name in ["elsewhere", "everywhere"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let running = cluster.start(Controller::new(misplace).concurrency(1)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        for (record, words) in records.iter().zip(["same namespace", "cluster-scoped"]) {
+            let said = record.result.to_string();
+            assert!(said.starts_with("terminal: ") && said.contains(words), "{said}");
+            assert!(record.writes.is_empty(), "{record}");
+        }
         running.stop().await.unwrap();
     });
 }

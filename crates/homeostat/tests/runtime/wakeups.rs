@@ -2,7 +2,7 @@
 //! one kind, bursts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::controller::{Lookup, Source};
@@ -79,6 +79,43 @@ fn a_map_that_fails_or_panics_is_asked_again_until_it_answers() {
         let records = cluster.runs(&journal, 2).await;
         assert_eq!(triggers(&records[1]), format!("Secret {}/s added", cluster.namespace));
         assert_eq!(asked.load(Ordering::SeqCst), 3);
+        let line = "homeostat_map_failures_total{controller=\"configmap\"} 2\n";
+        assert!(running.metrics().contains(line), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn more_versions_than_a_map_that_fails_can_remember_wake_everybody() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let open = Arc::new(AtomicBool::new(false));
+        let flag = open.clone();
+        // Names whom its label names, once it works.
+        let map = move |secret: &Secret| -> Result<Vec<Key>> {
+            if !flag.load(Ordering::SeqCst) {
+                return Err(Error::transient("not now"));
+            }
+            let named = secret.labels().get("of").cloned().unwrap_or_default();
+            Ok(vec![Key::namespaced(secret.namespace().unwrap(), named)])
+        };
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).try_watches(map)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 3).await;
+        cluster.create(&secret("s", "1")).await;
+        for count in 0..30 {
+            // In between for a while somebody else's.
+            let of = if (3..6).contains(&count) { "b" } else { "a" };
+            let labels = json!({ "of": of, "count": count.to_string() });
+            cluster.patch::<Secret>("s", json!({ "metadata": { "labels": labels } })).await;
+        }
+        cluster.quiet().await;
+        open.store(true, Ordering::SeqCst);
+        let woken =
+            |record: &Arc<Record>| record.key.name() == "b" && triggers(record).contains("Secret");
+        cluster.until_recorded(&journal, |records| records.iter().any(woken)).await;
         running.stop().await.unwrap();
     });
 }

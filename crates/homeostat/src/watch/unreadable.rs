@@ -1,0 +1,149 @@
+//! Objects that cannot be read, on a scripted server: what is known of them stays, nobody is told that
+//! they went, and they are there again as soon as they can be read.
+
+use serde_json::{Value, json};
+
+use super::script::{End, bookmark, event, object, page, refused, streamed, watch};
+use super::tests::Followed;
+use crate::Key;
+
+/// An object whose labels are none.
+fn broken(name: &str, revision: u64) -> Value {
+    let mut object = object(name, revision);
+    object["metadata"]["labels"] = json!({ "x": 1 });
+    object
+}
+
+/// A server that tells of its objects in one of two ways, and forgets what it told after each.
+fn forgetful(streams: bool, lists: &[(&[Value], u64, &[String])]) -> Followed {
+    let mut answers = Vec::new();
+    if !streams {
+        answers.push(refused(422, "no streaming"));
+    }
+    for (items, revision, lines) in lists {
+        if streams {
+            answers.push(streamed(items, *revision, lines, End::Close));
+        } else {
+            answers.push(page(items, *revision, None));
+            answers.push(watch(lines.iter().cloned(), End::Close));
+        }
+        answers.push(refused(410, "too old"));
+    }
+    Followed::new(answers)
+}
+
+fn revision(followed: &Followed, name: &str) -> Option<String> {
+    let entry = followed.informer.entry(&Key::namespaced("default", name));
+    entry.map(|entry| entry.header.resource_version.clone())
+}
+
+fn unreadable(followed: &Followed) -> Vec<String> {
+    followed.informer.unreadable().iter().map(|key| key.name().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_cached_stays_known_to_be_old_through_a_list_until_it_can_be_read_again() {
+    let (a, b) = (object("a", 1), object("b", 2));
+    for streams in [true, false] {
+        let followed = forgetful(
+            streams,
+            &[
+                (&[a.clone(), b.clone()], 10, &[event("MODIFIED", &broken("a", 11))]),
+                (&[broken("a", 11), b.clone()], 20, &[bookmark(20)]),
+                (&[object("a", 30), b.clone()], 30, &[bookmark(30)]),
+            ],
+        );
+        for at in [11, 20] {
+            followed.reaches(at).await;
+            assert_eq!(unreadable(&followed), ["a"], "its newest version is not there");
+            assert_eq!(revision(&followed, "a").as_deref(), Some("1"), "an older one is");
+            assert_eq!(followed.told(), ["added a 1", "added b 2"], "nobody hears that it is gone");
+        }
+        followed.reaches(30).await;
+        assert!(unreadable(&followed).is_empty());
+        assert_eq!(followed.told(), ["added a 1", "added b 2", "updated a 30"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_was_never_read_is_there_once_it_can_be_although_it_did_not_change() {
+    for streams in [true, false] {
+        let (ill, well) = ([broken("a", 5)], [object("a", 5)]);
+        let lists: [(&[Value], u64, &[String]); 2] =
+            [(&ill, 10, &[bookmark(10)]), (&well, 20, &[bookmark(20)])];
+        let followed = forgetful(streams, &lists);
+        followed.reaches(10).await;
+        assert_eq!((unreadable(&followed), followed.names()), (names(["a"]), names([])));
+        followed.reaches(20).await;
+        assert!(unreadable(&followed).is_empty());
+        assert_eq!(followed.told(), ["added a 5"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_goes_is_gone_readable_or_not_in_a_watch_and_in_a_list() {
+    let lines = [
+        event("MODIFIED", &broken("a", 11)),
+        event("MODIFIED", &broken("b", 12)),
+        event("DELETED", &broken("a", 13)),
+        event("DELETED", &object("b", 14)),
+        event("ADDED", &broken("c", 15)),
+    ];
+    let known = [object("a", 1), object("b", 2)];
+    let followed = forgetful(true, &[(&known, 10, &lines), (&[], 20, &[bookmark(20)])]);
+    followed.reaches(15).await;
+    assert_eq!(unreadable(&followed), ["c"]);
+    assert_eq!(followed.told(), ["added a 1", "added b 2", "deleted a 1", "deleted b 14"]);
+    followed.reaches(20).await;
+    assert!(unreadable(&followed).is_empty(), "what is not in a list is not unreadable either");
+    assert_eq!(followed.told().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namesake_that_cannot_be_read_does_not_keep_its_forerunner_alive() {
+    let mut other = broken("a", 15);
+    other["metadata"]["uid"] = "another".into();
+    let known = [object("a", 1)];
+    let followed =
+        forgetful(true, &[(&known, 10, &[bookmark(10)]), (&[other], 20, &[bookmark(20)])]);
+    followed.reaches(20).await;
+    assert_eq!(followed.told(), ["added a 1", "deleted a 1"]);
+    assert_eq!(unreadable(&followed), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_with_something_that_has_no_name_proves_nothing_gone() {
+    let nameless = json!({ "metadata": { "name": 5, "resourceVersion": "15" } });
+    let (a, b) = (object("a", 1), object("b", 2));
+    for streams in [true, false] {
+        let followed = forgetful(
+            streams,
+            &[
+                (&[a.clone(), b.clone()], 10, &[bookmark(10)]),
+                (&[b.clone(), nameless.clone()], 20, &[bookmark(20)]),
+                (std::slice::from_ref(&b), 30, &[bookmark(30)]),
+            ],
+        );
+        followed.reaches(20).await;
+        assert_eq!((followed.names(), unreadable(&followed)), (names(["a", "b"]), names(["a"])));
+        followed.reaches(30).await;
+        assert_eq!(followed.told(), ["added a 1", "added b 2", "deleted a 1"]);
+        assert!(unreadable(&followed).is_empty());
+    }
+}
+
+fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_cannot_be_read_is_not_taken_for_one_that_is_gone() {
+    let lines = [event("ADDED", &broken("a", 11)), bookmark(12)];
+    let followed = Followed::new([streamed(&[], 10, &lines, End::Open)]);
+    followed.reaches(12).await;
+    let (key, version) =
+        (Key::namespaced("default", "a"), crate::cache::Expect::Version("11".to_owned()));
+    let limit = std::time::Duration::from_secs(5);
+    let waited = followed.informer.wait_for_object(&key, "uid-a", &version, limit).await;
+    assert!(waited.unwrap_err().is_conflict());
+}

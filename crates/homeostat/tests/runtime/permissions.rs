@@ -1,0 +1,158 @@
+//! Real rules instead of injected refusals: a user of the cluster who may do this and not that.
+
+use std::sync::Arc;
+
+use homeostat::kube::Client;
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{Api, PostParams};
+use homeostat::kube::client::Body;
+use homeostat::{Context, Controller, EventType, Lease, Manager, Namespaces, Outcome, Result};
+use http::{HeaderValue, Request};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
+
+/// The client of a user who has no rights but those of [`allow`].
+fn somebody(cluster: &Cluster) -> Client {
+    let (inner, user) = (cluster.client.clone(), user(cluster));
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let client = inner.clone();
+        let user = HeaderValue::from_str(&user).unwrap();
+        request.headers_mut().insert("impersonate-user", user);
+        async move { client.send(request).await }
+    });
+    Client::new(service, cluster.client.default_namespace())
+}
+
+fn user(cluster: &Cluster) -> String {
+    format!("user-of-{}", cluster.namespace)
+}
+
+/// Allows the user something in a namespace.
+async fn allow(cluster: &Cluster, namespace: &str, name: &str, rules: Value) {
+    let params = PostParams::default();
+    let role: Role = object(json!({ "metadata": { "name": name }, "rules": rules }));
+    let roles: Api<Role> = Api::namespaced(cluster.client.clone(), namespace);
+    roles.create(&params, &role).await.unwrap();
+    let (group, user) = ("rbac.authorization.k8s.io", user(cluster));
+    let binding: RoleBinding = object(json!({
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": group, "kind": "Role", "name": name },
+        "subjects": [{ "apiGroup": group, "kind": "User", "name": user }],
+    }));
+    let bindings: Api<RoleBinding> = Api::namespaced(cluster.client.clone(), namespace);
+    bindings.create(&params, &binding).await.unwrap();
+}
+
+fn reading(resources: &[&str]) -> Value {
+    json!([{ "apiGroups": [""], "resources": resources, "verbs": ["get", "list", "watch"] }])
+}
+
+#[test]
+fn following_one_object_takes_the_permission_for_that_name_alone() {
+    on_cluster(async |cluster| {
+        async fn quote(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            let named = config.data.as_ref().unwrap()["value"].clone();
+            let found = ctx.follow::<Secret>(&named).await?;
+            assert!(found.is_some());
+            Ok(Outcome::Done)
+        }
+        for name in ["mine", "theirs"] {
+            cluster.create(&secret(name, "1")).await;
+            cluster.create(&config(name, name)).await;
+        }
+        allow(&cluster, &cluster.namespace, "configs", reading(&["configmaps"])).await;
+        let mut one = reading(&["secrets"]);
+        one[0]["resourceNames"] = json!(["mine"]);
+        allow(&cluster, &cluster.namespace, "one", one).await;
+        let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+        let controller = Controller::new(quote).namespace(&cluster.namespace);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        let journal = running.journal();
+        let of = |name: &'static str| {
+            cluster.until_recorded(&journal, move |all| {
+                all.iter().any(|record| record.key.name() == name)
+            })
+        };
+        let records = of("mine").await;
+        let mine = records.iter().find(|record| record.key.name() == "mine").unwrap();
+        assert_eq!(mine.result.to_string(), "done");
+        let records = of("theirs").await;
+        let theirs = records.iter().find(|record| record.key.name() == "theirs").unwrap();
+        let said = theirs.result.to_string();
+        assert!(said.starts_with("failed: ") && said.contains("not allowed"), "{said}");
+        assert!(running.health().is_ready(), "one object's trouble: {}", running.health());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_namespace_without_rules_holds_up_no_other_and_joins_when_they_come() {
+    on_cluster(async |cluster| {
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let wish = object::<Namespace>(json!({ "metadata": { "generateName": "test-" } }));
+        let closed = namespaces.create(&PostParams::default(), &wish).await.unwrap().name_any();
+        cluster.create(&config("open", "1")).await;
+        let there: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &closed);
+        there.create(&PostParams::default(), &config("closed", "1")).await.unwrap();
+        allow(&cluster, &cluster.namespace, "configs", reading(&["configmaps"])).await;
+
+        let both = Namespaces::new([&*cluster.namespace, &*closed]);
+        let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+        let controller = Controller::new(idle::<ConfigMap>).namespaces(&both);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        let journal = running.journal();
+        let named = |name: &'static str| {
+            cluster.until_recorded(&journal, move |all| {
+                all.iter().any(|record| record.key.name() == name)
+            })
+        };
+        named("open").await;
+        let words = running.health().to_string();
+        let refused = format!("User \"{}\" cannot", user(&cluster));
+        assert!(!running.health().is_ready() && words.contains(&refused), "{words}");
+        allow(&cluster, &closed, "configs", reading(&["configmaps"])).await;
+        named("closed").await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_lease_and_events_without_rules_are_said_and_come_with_them() {
+    on_cluster(async |cluster| {
+        async fn tell(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            context.event(EventType::Normal, "Told", "once");
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        allow(&cluster, &cluster.namespace, "configs", reading(&["configmaps"])).await;
+        let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+        let [duration, deadline, retry] = [3000, 2000, 500].map(std::time::Duration::from_millis);
+        let lease = Lease::new("one").namespace(&cluster.namespace);
+        let manager = manager.lease(lease.terms(duration, deadline, retry));
+        let controller = Controller::new(tell).namespace(&cluster.namespace);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        cluster.env.sleep(2 * duration).await;
+        let words = running.health().to_string();
+        assert!(words.contains("not ok lease one") && words.contains("cannot get"), "{words}");
+        let verbs = json!(["get", "create", "patch"]);
+        let rules = json!([{
+            "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs,
+        }]);
+        allow(&cluster, &cluster.namespace, "lease", rules).await;
+        running.wait_until_leading().await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records)[0], "done", "an event that may not be written is no failure");
+        let lost = async {
+            while running.recorder().dropped() == 0 {
+                cluster.env.sleep(retry).await;
+            }
+        };
+        cluster.env.timeout(10 * duration, lost).await.unwrap();
+        assert!(running.metrics().contains("homeostat_events_dropped_total 1"));
+        running.stop().await.unwrap();
+    });
+}
