@@ -209,13 +209,11 @@ pub(crate) fn to_first(object: &mut Value) {
     }
 }
 
-/// The metadata of an object without what only the first version of it has.
-pub(crate) fn own_metadata(object: &Value) -> Value {
-    let mut bare = json!({"metadata": object.get("metadata")});
+/// Takes what only the first version has from the metadata of an autoscaler of that version.
+pub(crate) fn take_from_metadata(object: &mut Value) {
     if object["apiVersion"] == FIRST && object["kind"] == "HorizontalPodAutoscaler" {
-        take_annotations(&mut bare);
+        take_annotations(object);
     }
-    bare["metadata"].take()
 }
 
 /// Takes away what only the server writes into annotations.

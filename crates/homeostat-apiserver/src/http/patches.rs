@@ -122,7 +122,7 @@ fn merge(bytes: &[u8], is_lenient: bool) -> Result<Body, Status> {
 /// The configuration of a server-side apply.
 fn apply(bytes: &[u8]) -> Result<Body, Status> {
     match bodies::yaml(bytes) {
-        Ok(body) if body.value.is_array() || body.value.is_string() => {
+        Ok(body) if !body.value.is_object() && !body.value.is_null() => {
             Err(Status::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot \
                  unmarshal {} into Go value of type map[string]interface {{}}",

@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::negotiate::Form;
-use crate::autoscaling;
 use crate::kinds::Kind;
 use crate::print::{self, IncludeObject};
 use crate::registry::options::Query;
-use crate::registry::{Listed, convert};
+use crate::registry::{Listed, TEMPLATE_COUNT, convert};
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -138,6 +137,10 @@ impl View {
             }
             _ => (kind.kind.clone(), kind.api_version()),
         };
+        if self.form == Form::Object && kind.is("daemonsets.apps") {
+            // Even of none.
+            metadata["annotations"][TEMPLATE_COUNT] = "0".into();
+        }
         let object = json!({"kind": name, "apiVersion": api_version, "metadata": metadata});
         if self.form != Form::Table {
             return object.to_string().into();
@@ -154,7 +157,7 @@ fn metadata(object: &Value) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
-        "metadata": autoscaling::own_metadata(object),
+        "metadata": print::own_metadata(object),
     })
 }
 

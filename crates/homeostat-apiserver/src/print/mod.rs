@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::autoscaling;
 use crate::kinds::Kind;
+use crate::registry::take_count;
 
 pub use age::human_duration;
 pub use jsonpath::JsonPath;
@@ -115,6 +116,17 @@ pub fn table(
     })
 }
 
+/// The metadata of an object without what a version of it has there, and the kind somewhere else.
+pub(crate) fn own_metadata(object: &Value) -> Value {
+    let part = |name: &str| object.get(name).cloned().unwrap_or_default();
+    let mut bare = json!({"apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata")});
+    autoscaling::take_from_metadata(&mut bare);
+    if bare["apiVersion"] == "apps/v1" && bare["kind"] == "DaemonSet" {
+        take_count(&mut bare);
+    }
+    bare["metadata"].take()
+}
+
 fn carried(object: &Value, include: IncludeObject) -> Value {
     match include {
         IncludeObject::None => Value::Null,
@@ -122,7 +134,7 @@ fn carried(object: &Value, include: IncludeObject) -> Value {
         IncludeObject::Metadata => json!({
             "kind": "PartialObjectMetadata",
             "apiVersion": "meta.k8s.io/v1",
-            "metadata": autoscaling::own_metadata(object),
+            "metadata": own_metadata(object),
         }),
     }
 }

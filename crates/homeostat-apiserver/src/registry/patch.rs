@@ -49,7 +49,8 @@ impl Registry {
         };
         match written {
             Ok(written) => Ok(Written { warnings, ..written }),
-            Err(status) if applies => Err(status),
+            // What cannot be merged is not read strictly.
+            Err(status) if applies && !matches!(status.code, 403 | 422) => Err(status),
             Err(status) => Err(status.warned(warnings)),
         }
     }
@@ -70,7 +71,7 @@ impl Registry {
         let writer = self.writer_for(options);
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
         if absent {
-            if area != Area::Main {
+            if area != Area::Main && !kind.strategy.create_on_update {
                 return Err(Status::not_found(kind, &target.name));
             }
             let object = rules::applied(&writer, kind, None, &config, options, area)?;

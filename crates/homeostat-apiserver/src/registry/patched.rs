@@ -38,10 +38,38 @@ pub(super) fn object(
             || status.message.as_str(),
             |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
         );
+        let why = match patch {
+            Patch::Strategic(_) => as_converted(why),
+            _ => why.to_owned(),
+        };
         let told = told(kind, live, patch);
         let error = FieldError::new("patch", Reason::Invalid, told.into(), why);
         Status::invalid_kind("", "", "", &[error])
     })
+}
+
+/// What Go says where a patch is merged as maps, and only then becomes a type.
+fn as_converted(why: &str) -> String {
+    if why.starts_with("illegal base64") {
+        return format!("error decoding from json: {why}");
+    }
+    let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
+        let (found, rest) = rest.split_once(" into Go ")?;
+        Some((found, rest.rsplit_once(" of type ")?.1))
+    });
+    let Some((found, wanted)) = parts else { return why.to_owned() };
+    let found = match found {
+        "number" => "int64",
+        "array" => "slice",
+        "object" => "map",
+        other => other,
+    };
+    match wanted {
+        _ if wanted.starts_with("[]") => format!("cannot restore slice from {found}"),
+        _ if wanted.starts_with("map[") => format!("cannot restore map from {found}"),
+        "bool" | "string" | "int32" | "int64" => format!("cannot convert {found} to {wanted}"),
+        _ => format!("cannot restore struct from: {found}"),
+    }
 }
 
 /// What a strict reader says about the patch itself.

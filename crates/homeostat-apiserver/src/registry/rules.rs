@@ -177,7 +177,10 @@ pub(crate) fn applicable(
     }
     match validation {
         FieldValidation::Strict if !duplicates.is_empty() => {
-            let words = format!("error strict decoding YAML: {}", duplicates.join(", "));
+            let words = format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+                duplicates.join("\n  ")
+            );
             return Err(Status::bad_request(words));
         }
         FieldValidation::Warn => warnings.extend(duplicates),

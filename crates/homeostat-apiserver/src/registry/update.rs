@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::create::{Tracking, place};
 use super::options::WriteOptions;
 use super::{
-    Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules, transient,
+    Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules,
+    storage_key, transient,
 };
 use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
@@ -307,18 +308,13 @@ pub(super) fn check_uid(
     if given.is_empty() || given == actual {
         return Ok(());
     }
-    let place = if target.namespace.is_empty() {
-        target.name.clone()
-    } else {
-        format!("{}/{}", target.namespace, target.name)
-    };
     // What is not to be stored is looked at before it gets to the storage, which has a prefix.
     let prefix = if dry_run { "" } else { "/registry" };
     let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {prefix}/{}/{place}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {prefix}{}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, \
          UID in object meta: {actual}",
-        target.kind.plural
+        storage_key::of(target)
     );
     Err(Status::conflict(&target.kind, &target.name, &why))
 }

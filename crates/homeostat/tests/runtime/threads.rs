@@ -76,7 +76,7 @@ async fn work(queue: Queue<Key>, watch: Arc<Watch>) {
         let watched = watch.get(&item.key);
         watched.enter();
         let turn = watched.seen.load(Ordering::SeqCst);
-        if turn % 3 == 0 {
+        if turn.is_multiple_of(3) {
             tokio::task::yield_now().await;
         }
         match turn % 11 {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Hooks, NONE};
 
-const ANNOTATION: &str = "deprecated.daemonset.template.generation";
+/// The annotation.
+pub(crate) const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
 
 pub(super) const HOOKS: Hooks = Hooks {
     complete: |_, object| set(object, count(object)),
@@ -25,7 +26,18 @@ pub(super) const HOOKS: Hooks = Hooks {
 /// How many versions the annotation counts.
 fn count(object: &Value) -> i64 {
     let annotations = object.pointer("/metadata/annotations");
-    annotations.and_then(|all| all.get(ANNOTATION)?.as_str()?.parse().ok()).unwrap_or_default()
+    annotations.and_then(|all| all.get(TEMPLATE_COUNT)?.as_str()?.parse().ok()).unwrap_or_default()
+}
+
+/// Takes the annotation away.
+pub(crate) fn take_count(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.shift_remove(TEMPLATE_COUNT);
+        if annotations.is_empty() {
+            metadata.shift_remove("annotations");
+        }
+    }
 }
 
 fn set(object: &mut Value, count: i64) {
@@ -34,5 +46,5 @@ fn set(object: &mut Value, count: i64) {
     if !annotations.is_object() {
         *annotations = json!({});
     }
-    annotations[ANNOTATION] = count.to_string().into();
+    annotations[TEMPLATE_COUNT] = count.to_string().into();
 }

@@ -91,6 +91,7 @@ fn hints(hints: &Value, path: &str, report: &mut Report) {
 pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Report) {
     report.one_of("addressType", text(value, "/addressType"), &["FQDN", "IPv4", "IPv6"]);
     report.immutable(value, old, "/addressType");
+    let known = report.errors.len();
     for (index, endpoint) in list(value, "/endpoints").iter().enumerate() {
         if list(endpoint, "/addresses").is_empty() {
             let detail = "must contain at least 1 address";
@@ -131,6 +132,10 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
         if let Some(given) = endpoint.get("hints") {
             hints(given, &format!("{path}.hints"), report);
         }
+    }
+    if old.is_some_and(|old| list(old, "/endpoints") == list(value, "/endpoints")) {
+        // They were right once.
+        report.errors.truncate(known);
     }
     let mut names: Vec<&str> = Vec::new();
     for (index, port) in list(value, "/ports").iter().enumerate() {
