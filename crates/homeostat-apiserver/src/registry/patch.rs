@@ -71,7 +71,7 @@ impl Registry {
         let writer = self.writer_for(options);
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
         if absent {
-            if area != Area::Main && !kind.strategy.create_on_update {
+            if area != Area::Main {
                 return Err(Status::not_found(kind, &target.name));
             }
             let object = rules::applied(&writer, kind, None, &config, options, area)?;

@@ -21,6 +21,9 @@ struct Known {
     why: &'static str,
 }
 
+const STATUS_OF_NONE: &str =
+    "who writes the status of a Service that is not there makes one, without an address";
+
 /// The list; the shorter the better.
 const KNOWN: &[Known] = &[
     Known {
@@ -29,6 +32,20 @@ const KNOWN: &[Known] = &[
         theirs: "error converting YAML to JSON: yaml: ",
         answer: "",
         why: "the words of another reader of YAML",
+    },
+    Known {
+        request: ("status", "services"),
+        place: "",
+        theirs: "",
+        answer: r#""status":{"loadBalancer":{}}"#,
+        why: STATUS_OF_NONE,
+    },
+    Known {
+        request: ("status", "services"),
+        place: "",
+        theirs: "",
+        answer: "spec.ports: Required value",
+        why: STATUS_OF_NONE,
     },
     Known {
         request: ("create", "widgets"),
