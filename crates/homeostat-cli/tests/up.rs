@@ -6,10 +6,12 @@
 mod running;
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use running::{Up, descendants, eventually};
 
 fn refused(arguments: &[&str]) -> String {
@@ -80,6 +82,42 @@ fn interrupt_and_termination_stop_everything_and_remove_the_kubeconfig() {
         assert!(file.is_file());
         assert_eq!(up.end(signal), Some(0));
         assert!(!file.exists());
+    }
+}
+
+/// The addresses that a process listens on, as the kernel writes them.
+fn listens_on(process: Pid) -> Vec<String> {
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok());
+    let sockets: Vec<String> = links
+        .filter_map(|link| {
+            Some(link.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').to_owned())
+        })
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{process}/net/{table}"));
+    let lines = tables.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    let lines: Vec<String> =
+        lines.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    lines
+        .iter()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| {
+            words.len() > 9 && words[3] == "0A" && sockets.iter().any(|it| it == words[9])
+        })
+        .map(|words| words[1].to_owned())
+        .collect()
+}
+
+#[test]
+fn nobody_else_can_reach_it_or_read_how() {
+    let up = Up::start(&["--with", "at,webapp"]);
+    let mode = std::fs::metadata(&up.kubeconfig).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let listening = listens_on(up.pid());
+    assert!(!listening.is_empty());
+    for address in &listening {
+        // 127.0.0.0/8, the first byte last.
+        assert!(address.split(':').next().unwrap().ends_with("7F"), "{listening:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, WatchEvent, WatchParams,
 };
@@ -15,17 +15,20 @@ fn config_map(name: &str, app: &str) -> Value {
     })
 }
 
-async fn events(api: &Api<DynamicObject>, params: &WatchParams, from: &str) -> Vec<String> {
-    let stream = api.watch(params, from).await.unwrap();
-    let words = stream.map_ok(|event| match event {
+fn word(event: WatchEvent<DynamicObject>) -> String {
+    match event {
         WatchEvent::Added(object) => format!("added {}", object.metadata.name.unwrap()),
         WatchEvent::Modified(object) => format!("modified {}", object.metadata.name.unwrap()),
         WatchEvent::Deleted(object) => format!("deleted {}", object.metadata.name.unwrap()),
         WatchEvent::Bookmark(mark) if mark.metadata.annotations.is_empty() => "bookmark".into(),
         WatchEvent::Bookmark(_) => "initial end".into(),
         WatchEvent::Error(status) => format!("error {}", status.code),
-    });
-    words.try_collect().await.unwrap()
+    }
+}
+
+async fn events(api: &Api<DynamicObject>, params: &WatchParams, from: &str) -> Vec<String> {
+    let stream = api.watch(params, from).await.unwrap();
+    stream.map_ok(word).try_collect().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,6 +73,25 @@ async fn a_revision_that_is_forgotten_is_an_expired_error_in_the_stream() {
         create(&maps, config_map(name, "web")).await;
     }
     assert_eq!(events(&maps, &WatchParams::default().timeout(1), &first).await, ["error 410"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_stops_reading_is_told_and_no_change_is_skipped() {
+    let client = client_of(|config| homeostat_apiserver::ServerConfig { history: 2, ..config });
+    let maps = api(&client, "", "ConfigMap");
+    let first = create(&maps, config_map("a", "web")).await.metadata.resource_version.unwrap();
+    let plain = WatchParams::default().timeout(200).disable_bookmarks();
+    let mut stream = maps.watch(&plain, &first).await.unwrap().map_ok(word).boxed();
+    create(&maps, config_map("b", "web")).await;
+    assert_eq!(stream.try_next().await.unwrap().unwrap(), "added b");
+    let later = ["c", "d", "e", "f", "g"];
+    for name in later {
+        create(&maps, config_map(name, "web")).await;
+    }
+    let mut seen: Vec<String> = stream.try_collect().await.unwrap();
+    assert_eq!(seen.pop().as_deref(), Some("error 410"));
+    let expected = later.map(|name| format!("added {name}"));
+    assert_eq!(seen, expected[..seen.len()], "in order, as far as it got");
 }
 
 #[tokio::test(start_paused = true)]
