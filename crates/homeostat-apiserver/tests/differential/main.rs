@@ -83,6 +83,7 @@ const AREAS: &[(&str, &str)] = &[
     ("components", include_str!("areas/components.http")),
     ("words", include_str!("areas/words.http")),
     ("bodies", include_str!("areas/bodies.http")),
+    ("endings", include_str!("areas/endings.http")),
 ];
 
 /// One test at a time: random watches last a second on both sides, and expressions that use up their

@@ -172,9 +172,10 @@ fn limits_become_requests_of_pods_and_quantities_are_canonical() {
 fn a_job_never_restarts_always_and_keeps_its_template() {
     let job = |policy: &str, image: &str| {
         let containers = json!([{"name": "a", "image": image}]);
+        let spec = json!({"restartPolicy": policy, "containers": containers});
         filled(
             "Job",
-            json!({"spec": {"template": {"spec": {"restartPolicy": policy, "containers": containers}}}}),
+            json!({"spec": {"manualSelector": true, "selector": {}, "template": {"spec": spec}}}),
         )
     };
     assert!(errors("Job", &job("Never", "i"), None).is_empty());
@@ -355,7 +356,7 @@ fn a_job_counts_success_only_of_indexes_it_has() {
         filled(
             "Job",
             json!({"spec": {
-                "completionMode": mode, "completions": 5,
+                "manualSelector": true, "selector": {}, "completionMode": mode, "completions": 5,
                 "successPolicy": {"rules": [{"succeededIndexes": indexes}]},
                 "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "i"}]}},
             }}),
