@@ -13,9 +13,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ResourceQuota, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -56,6 +60,18 @@ impl Program {
                 .any(|words| line.contains(words))
         };
         log.lines().filter(bad).map(str::to_owned).collect()
+    }
+}
+
+impl Program {
+    /// Whether every controller's informers, and those of whoever collects garbage, have everything.
+    fn has_synced(&self) -> bool {
+        let log = read_to_string(&self.log).unwrap();
+        let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+        let waited = count("\"Waiting for caches to sync\"");
+        waited > 20
+            && count("\"Caches are synced\"") == waited
+            && log.contains("all resource monitors have synced")
     }
 }
 
@@ -100,6 +116,60 @@ async fn bound(client: &Client, wanted: usize) -> Result<Vec<Pod>, String> {
     tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| seen)
 }
 
+/// Waits until it is so.
+async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// What the controllers do besides: addresses of a Service, the use of a quota, the end of a namespace,
+/// and of what belonged to a Deployment.
+async fn work(client: &Client) {
+    let post = PostParams::default();
+    let services: Api<Service> = Api::default_namespaced(client.clone());
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    services.create(&post, &object(service)).await.unwrap();
+    let quotas: Api<ResourceQuota> = Api::default_namespaced(client.clone());
+    let quota = json!({"metadata": {"name": "few"}, "spec": {"hard": {"pods": "10"}}});
+    quotas.create(&post, &object(quota)).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&post, &object(json!({"metadata": {"name": "going"}}))).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "going");
+    eventually("the certificates of the cluster in a new namespace", async || {
+        maps.get_opt("kube-root-ca.crt").await.unwrap().is_some()
+    })
+    .await;
+    namespaces.delete("going", &DeleteParams::default()).await.unwrap();
+
+    let slices: Api<EndpointSlice> = Api::default_namespaced(client.clone());
+    eventually("a slice for the Service", async || {
+        let all =
+            slices.list(&ListParams::default().labels("kubernetes.io/service-name=web")).await;
+        !all.unwrap().items.is_empty()
+    })
+    .await;
+    eventually("the use of the quota", async || {
+        let status = quotas.get("few").await.unwrap().status.unwrap_or_default();
+        status.used.is_some_and(|used| used.get("pods").is_some_and(|pods| pods.0 == "3"))
+    })
+    .await;
+    eventually("the end of the namespace", async || {
+        namespaces.get_opt("going").await.unwrap().is_none()
+    })
+    .await;
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    deployments.delete("web", &DeleteParams::background()).await.unwrap();
+    let sets: Api<ReplicaSet> = Api::default_namespaced(client.clone());
+    eventually("the end of the ReplicaSet", async || {
+        sets.list(&ListParams::default()).await.unwrap().items.is_empty()
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() {
     let Some(programs) = std::env::var_os(PROGRAMS).map(PathBuf::from) else {
@@ -137,12 +207,13 @@ async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() 
 
     let shared = [
         format!("--kubeconfig={}", kubeconfig.display()),
-        "--leader-elect=false".to_owned(),
+        "--leader-elect=true".to_owned(),
         "--bind-address=127.0.0.1".to_owned(),
         "--secure-port=0".to_owned(),
     ];
     let own = [
-        "--use-service-account-credentials=false".to_owned(),
+        // Each controller has an account, a token and a role of its own.
+        "--use-service-account-credentials=true".to_owned(),
         // Nobody renews the Node's lease: it would soon be unreachable.
         "--controllers=*,-node-lifecycle-controller".to_owned(),
         // It makes this folder when it is missing: here, not in the system.
@@ -171,6 +242,15 @@ async fn the_real_controllers_and_scheduler_make_a_deployment_into_bound_pods() 
     let complaints = [manager.complaints(), scheduler.complaints()].concat();
     let pods = pods.unwrap_or_else(|seen| panic!("{seen}\n{}", complaints.join("\n")));
     assert!(pods.iter().all(|pod| pod.owner_references()[0].kind == "ReplicaSet"));
+
+    work(&client).await;
+    for lease in ["kube-controller-manager", "kube-scheduler"] {
+        let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+        let held = leases.get(lease).await.unwrap().spec.unwrap().holder_identity;
+        assert!(held.is_some_and(|holder| !holder.is_empty()), "{lease}");
+    }
+    eventually("all informers", async || manager.has_synced()).await;
+    let complaints = [manager.complaints(), scheduler.complaints()].concat();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     serving.abort();
 }
