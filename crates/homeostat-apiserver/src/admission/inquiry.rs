@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::hearing::{self, Docket, Hearing, Opinion, Turn};
 use crate::auth::Rbac;
+use crate::decode::Emptied;
 use crate::field::FieldError;
 use crate::kinds::Kind;
 use crate::status::Status;
@@ -100,6 +101,7 @@ struct State {
     case: Option<Box<Case>>,
     decided: Option<(Box<Case>, Verdict)>,
     warnings: Vec<String>,
+    emptied: Emptied,
 }
 
 impl State {
@@ -154,6 +156,25 @@ impl Inquiry {
     /// Tells the client something, whatever becomes of the write.
     pub(crate) fn warn(&self, warning: String) {
         self.state().warnings.push(warning);
+    }
+
+    /// Keeps what was given and is empty.
+    pub(crate) fn note_empty(&self, emptied: Emptied) {
+        self.state().emptied = emptied;
+    }
+
+    /// The object with what was given and is empty, where that is wanted, if there was something.
+    pub(crate) fn restored(
+        &self,
+        object: &Value,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Option<Value> {
+        self.state().emptied.restored(object, is_wanted)
+    }
+
+    /// Whether that list or map was given and is empty.
+    pub(crate) fn is_given_empty(&self, pointer: &str) -> bool {
+        self.state().emptied.has(pointer)
     }
 
     /// The answer, if it is known; otherwise the question is open from now on.

@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 
 use super::{Operation, Review};
 use crate::status::Status;
+use crate::validate::name;
 
 fn class(review: &Review<'_>) -> Result<Option<Value>, Status> {
     let name = review.object.pointer("/spec/runtimeClassName").and_then(Value::as_str);
     let Some(name) = name else { return Ok(None) };
-    match review.writer.registry.peek("runtimeclasses.node.k8s.io", "", name) {
-        Some(class) => Ok(Some(class)),
-        None => Err(review.forbid(&format!("pod rejected: RuntimeClass {name:?} not found"))),
+    if let Some(class) = review.writer.registry.peek("runtimeclasses.node.k8s.io", "", name) {
+        return Ok(Some(class));
     }
+    Err(match name::unaskable(name) {
+        Some(why) => Status::unexplained(why),
+        None => review.forbid(&format!("pod rejected: RuntimeClass {name:?} not found")),
+    })
 }
 
 fn applies(review: &Review<'_>) -> bool {
@@ -71,10 +75,12 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
         return Ok(());
     }
     let given = review.object.pointer("/spec/overhead");
+    let is_given = given.is_some_and(|given| !given.is_null())
+        || review.wish.inquiry().is_given_empty("/spec/overhead");
     match overhead(class(review)?.as_ref()) {
         Some(overhead) if overhead != Amounts::read(given) => Err(review
             .forbid("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")),
-        None if given.is_some_and(|given| !given.is_null()) => Err(review.forbid(
+        None if is_given => Err(review.forbid(
             "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
         )),
         _ => Ok(()),

@@ -16,6 +16,8 @@ pub(super) struct Changes {
     pub(super) modified: FieldSet,
     /// In the new object only.
     pub(super) added: FieldSet,
+    /// Whether the new object has an item that cannot be named, among what changed.
+    pub(super) has_nameless: bool,
 }
 
 /// The same, at and below one place.
@@ -24,6 +26,7 @@ struct Found {
     removed: Entry,
     modified: Entry,
     added: Entry,
+    has_nameless: bool,
 }
 
 impl Changes {
@@ -34,6 +37,7 @@ impl Changes {
             removed: found.removed.below,
             modified: found.modified.below,
             added: found.added.below,
+            has_nameless: found.has_nameless,
         }
     }
 
@@ -46,6 +50,7 @@ impl Changes {
             removed: self.removed.difference_with_descendants(fields),
             modified: self.modified.difference_with_descendants(fields),
             added: self.added.difference_with_descendants(fields),
+            has_nameless: self.has_nameless,
         }
     }
 
@@ -62,7 +67,8 @@ impl Changes {
 
 impl Found {
     fn attach(&mut self, element: &PathElement, below: Found) {
-        let Found { removed, modified, added } = below;
+        let Found { removed, modified, added, has_nameless } = below;
+        self.has_nameless |= has_nameless;
         for (set, entry) in [
             (&mut self.removed.below, removed),
             (&mut self.modified.below, modified),
@@ -153,8 +159,9 @@ fn compare_fields(
 }
 
 fn compare_items(items: Items<'_>, old: &[Value], new: &[Value], found: &mut Found) {
-    let mut old = by_element(items, old);
-    for (element, new_items) in by_element(items, new) {
+    let (mut old, named) = (by_element(items, old), by_element(items, new));
+    found.has_nameless |= named.values().map(Vec::len).sum::<usize>() != new.len();
+    for (element, new_items) in named {
         let old_items = old.remove(&element).unwrap_or_default();
         compare_same(items, &element, &old_items, &new_items, found);
     }

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::compare::Changes;
 use super::error::{ApplyError, Conflict};
 use super::forms::{Forms, Seen};
 use super::managed::{Managed, Operation, Owned, Owner};
@@ -91,7 +90,8 @@ pub(super) fn take(
 /// An update: `updater` comes to own what it changed; nobody owns what it removed.
 ///
 /// # Errors
-/// When the change cannot be seen in a version in which somebody owns fields.
+/// When the change cannot be seen in a version in which somebody owns fields, or nobody can be said to
+/// own what came.
 pub(super) fn update(
     forms: Forms<'_>,
     (old, new): (&Value, &Value),
@@ -104,7 +104,11 @@ pub(super) fn update(
     fit_to_schema(forms, &own, managed);
     let mut seen = Seen::new(forms, &own, (old, new), reset);
     take(managed, None, &mut seen)?;
-    let changed = seen.into_own()?.map(Changes::into_set).unwrap_or_default();
+    let changes = seen.into_own()?.unwrap_or_default();
+    if changes.has_nameless {
+        return Err(ApplyError::Untypable("an item of a list has no key".to_owned()));
+    }
+    let changed = changes.into_set();
     let gained = ownable(changed, reset);
     if gained.is_empty() {
         return Ok(());

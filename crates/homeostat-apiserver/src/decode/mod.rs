@@ -4,6 +4,7 @@
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
 mod bytes;
+mod emptied;
 pub(crate) mod moment;
 mod order;
 mod tree;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::schema::Schema;
 
+pub use emptied::Emptied;
 pub use homeostat_quota::Quantity;
 pub use order::DocumentOrder;
 
@@ -35,6 +37,15 @@ pub struct Decoded {
     pub value: Value,
     /// The paths of keys that were given twice: `spec.replicas`.
     pub duplicates: Vec<String>,
+}
+
+/// What fell away when a value was brought into the shape of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shaped {
+    /// The paths of fields that the kind does not have: `spec.odd`.
+    pub unknown: Vec<String>,
+    /// Lists and maps that were given and are empty.
+    pub emptied: Emptied,
 }
 
 /// Why a body cannot be read: always the client's fault, a 400.
@@ -109,17 +120,16 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
     Some(format!("line {line}: key {key:?} already set in map"))
 }
 
-/// Brings a value into the shape of its kind: fields the kind does not have are dropped and
-/// returned by path. Built-in kinds are shaped all through (`null` fields become absent, quantities
+/// Brings a value into the shape of its kind: fields the kind does not have are dropped. Built-in kinds are shaped all through (`null` fields become absent, quantities
 /// are written canonically); of custom resources only `metadata` is, the rest is judged later.
 ///
 /// # Errors
 /// [`DecodeError::Type`] when a field holds a value that its type cannot hold.
-pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError> {
+pub fn typed(kind: &Kind, value: &mut Value) -> Result<Shaped, DecodeError> {
     let root = kind.schema.root();
     let shaped = match (kind.custom.is_some(), value.get_mut("metadata"), root.field("metadata")) {
         (true, Some(metadata), Some(schema)) => typed::shape(schema, metadata, "metadata", false),
-        (true, _, _) => Ok(Vec::new()),
+        (true, _, _) => Ok(Shaped::default()),
         (false, _, _) => typed::shape(root, value, "", kind.strategy.empty_counts),
     };
     let mut dropped = shaped.map_err(|reason| DecodeError::Type {
@@ -128,7 +138,7 @@ pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError>
         reason,
     })?;
     if kind.custom.is_some() {
-        dropped.extend(crate::custom::prune(root, value));
+        dropped.unknown.extend(crate::custom::prune(root, value));
     }
     Ok(dropped)
 }
@@ -138,6 +148,14 @@ pub fn typed(kind: &Kind, value: &mut Value) -> Result<Vec<String>, DecodeError>
 pub(crate) fn drop_empty(kind: &Kind, value: &mut Value) {
     let done = typed::shape(kind.schema.root(), value, "", false);
     debug_assert!(done.is_ok(), "what was read once can be read again");
+}
+
+/// The same of a value of a published type.
+pub(crate) fn drop_empty_of(ty: &str, value: &mut Value) {
+    if let Some(schema) = crate::schema::builtin::schemas().named(ty) {
+        let done = typed::shape(schema, value, "", false);
+        debug_assert!(done.is_ok(), "what was read once can be read again");
+    }
 }
 
 /// The paths of fields that the schema does not know, in document order. Nothing is changed.

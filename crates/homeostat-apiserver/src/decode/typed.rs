@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{MOST_COMPLAINTS, Quantity, bytes};
+use super::{MOST_COMPLAINTS, Quantity, Shaped, bytes};
 use crate::go::types as go_types;
 use crate::schema::{Node, QUANTITY, Schema, Type, WhenEmpty};
 
@@ -19,7 +19,6 @@ const TELLING: &[&str] = &[
     "spec.metadata.managedFields",
     "spec.metadata.ownerReferences",
     "spec.sharedCounters",
-    "spec.overhead",
     "spec.behavior.scaleUp.policies",
     "spec.behavior.scaleDown.policies",
 ];
@@ -33,24 +32,24 @@ const ANYTHING: &[&str] = &[
 const JSON_SCHEMA: &str =
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
-/// Shapes the value found at `path` in place; gives the paths of what was dropped. Outside of
-/// `metadata`, lists and maps that are empty may stay.
+/// Shapes the value found at `path` in place; says what was dropped. Outside of `metadata`, lists and
+/// maps that are empty may stay.
 pub(super) fn shape(
     schema: Schema<'_>,
     value: &mut Value,
     path: &str,
     empty_stays: bool,
-) -> Result<Vec<String>, String> {
+) -> Result<Shaped, String> {
     let mut walk = Walk {
         empty_stays,
         path: path.to_owned(),
         fields: Vec::new(),
         apart: 0,
         mistake: None,
-        unknown: Vec::new(),
+        dropped: Shaped::default(),
     };
     walk.value(schema, value, 0)?;
-    walk.mistake.map_or(Ok(walk.unknown), Err)
+    walk.mistake.map_or(Ok(walk.dropped), Err)
 }
 
 /// The paths of fields without a schema.
@@ -111,7 +110,7 @@ struct Walk<'a> {
     /// The first value that does not fit. Types that read themselves end everything at once, and
     /// what they say comes before it.
     mistake: Option<String>,
-    unknown: Vec<String>,
+    dropped: Shaped,
 }
 
 impl<'a> Walk<'a> {
@@ -201,6 +200,7 @@ impl<'a> Walk<'a> {
                         && !self.stays(field, value)
                         && !TELLING.contains(&self.path.as_str())
                     {
+                        self.dropped.emptied.note(&self.path, value);
                         dropped.insert(name.clone());
                     }
                 }
@@ -210,8 +210,8 @@ impl<'a> Walk<'a> {
                 (None, Some(values)) => self.value(schema.sibling(values), value, depth + 1)?,
                 (None, None) if is_open(node) => {}
                 (None, None) => {
-                    if self.unknown.len() < MOST_COMPLAINTS {
-                        self.unknown.push(self.path.clone());
+                    if self.dropped.unknown.len() < MOST_COMPLAINTS {
+                        self.dropped.unknown.push(self.path.clone());
                     }
                     dropped.insert(name.clone());
                 }
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         value: &mut Value,
     ) -> Result<(), String> {
         let Some(whole) = schema.named(JSON_SCHEMA) else { return Ok(()) };
-        let (apart, unknown) = (self.apart, self.unknown.len());
+        let (apart, unknown) = (self.apart, self.dropped.unknown.len());
         if apart == 0 {
             self.apart = self.fields.len();
         }
@@ -277,7 +277,7 @@ impl<'a> Walk<'a> {
         }
         self.mistake = before;
         self.apart = apart;
-        self.unknown.truncate(unknown);
+        self.dropped.unknown.truncate(unknown);
         Ok(())
     }
 
@@ -406,8 +406,7 @@ mod tests {
     fn what_is_empty_goes_where_it_may_be_left_out_and_is_no_pointer() {
         let given = json!({"spec": {"nodeName": "", "priority": 0, "hostPID": false, "containers": [],
             "volumes": [], "preemptionPolicy": "", "overhead": {}}});
-        let kept = json!({"spec": {"priority": 0, "containers": [], "preemptionPolicy": "",
-            "overhead": {}}});
+        let kept = json!({"spec": {"priority": 0, "containers": [], "preemptionPolicy": ""}});
         assert_eq!(read(POD, given), Ok(kept));
     }
 }

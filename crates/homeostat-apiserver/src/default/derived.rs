@@ -95,7 +95,7 @@ fn scaling(behavior: &mut Map<String, Value>) {
 /// Defaults that belong to the object as a whole.
 pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
     match (kind.group.as_str(), kind.kind.as_str()) {
-        ("", "Pod") => pod(value),
+        ("", "Pod") => super::pod::pod(value),
         ("", "Namespace") => {
             if let Some(name) =
                 value.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned)
@@ -147,7 +147,7 @@ pub(super) fn of_kind(kind: &Kind, value: &mut Value) {
 }
 
 /// Sets the field unless it has a value; an empty string is none, but a zero is one.
-fn set(object: &mut Object, field: &str, value: Value) {
+pub(super) fn set(object: &mut Object, field: &str, value: Value) {
     let present = object.get(field);
     if present.is_none_or(|present| present.is_null() || present == "") {
         object.insert(field.to_owned(), value);
@@ -256,47 +256,6 @@ fn limit_range(item: &mut Object) {
     for (field, amounts) in [("default", limits), ("defaultRequest", requests)] {
         if !amounts.is_empty() {
             item.insert(field.to_owned(), Value::Object(amounts));
-        }
-    }
-}
-
-/// What holds for Pods but not for the templates of Pods.
-fn pod(value: &mut Value) {
-    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    set(spec, "enableServiceLinks", json!(true));
-    let host_network = spec.get("hostNetwork") == Some(&Value::Bool(true));
-    for list in ["containers", "initContainers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            requests_from_limits(container);
-            if !host_network {
-                continue;
-            }
-            for port in
-                container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten()
-            {
-                let number = port["containerPort"].clone();
-                if let Some(port) = port.as_object_mut()
-                    && super::is_zero(port.get("hostPort"))
-                {
-                    port.insert("hostPort".to_owned(), number);
-                }
-            }
-        }
-    }
-}
-
-fn requests_from_limits(container: &mut Value) {
-    let Some(limits) = container.pointer("/resources/limits").and_then(Value::as_object).cloned()
-    else {
-        return;
-    };
-    let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let requests = resources.entry("requests").or_insert_with(|| json!({}));
-    if let Some(requests) = requests.as_object_mut() {
-        for (name, amount) in limits {
-            requests.entry(name).or_insert(amount);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod blank;
 mod derived;
+mod pod;
 mod published;
 mod rows;
 

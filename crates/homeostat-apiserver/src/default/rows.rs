@@ -57,6 +57,7 @@ pub(super) const ROWS: &[TypeRow] = &[
     ),
     ("core.v1.HTTPGetAction", &[("path", r#""/""#), ("scheme", r#""HTTP""#)]),
     ("core.v1.GRPCAction", &[("service", r#""""#)]),
+    ("core.v1.FileKeySelector", &[("optional", "false")]),
     ("core.v1.ObjectFieldSelector", &[("apiVersion", r#""v1""#)]),
     ("core.v1.SecretVolumeSource", &[("defaultMode", "420")]),
     ("core.v1.ConfigMapVolumeSource", &[("defaultMode", "420")]),

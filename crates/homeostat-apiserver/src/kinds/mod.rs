@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use builtin::builtin;
 pub(crate) use spoken::spoken;
-pub(crate) use strategy::WHOLE_METADATA;
+pub(crate) use strategy::{TURNED_OFF_IN_PODS, WHOLE_METADATA};
 
 use crate::schema::KindSchema;
 
@@ -118,10 +118,12 @@ pub struct Strategy {
     pub create_only: &'static [&'static str],
     /// Fields of `metadata` that a write of the status leaves alone; it may write the others.
     pub status_leaves: &'static [&'static str],
-    /// Fields of `spec` that are not for everybody yet: they are dropped, whoever writes them.
+    /// Fields that are not for everybody yet: they are dropped, whoever writes them.
     pub turned_off: &'static [&'static str],
     /// Lists and maps that are given and empty are a change, though nothing of them is kept.
     pub empty_counts: bool,
+    /// Where it has the template of its Pods, as a JSON pointer; a Pod is one itself.
+    pub template: Option<&'static str>,
 }
 
 impl Default for Strategy {
@@ -139,6 +141,7 @@ impl Default for Strategy {
             status_leaves: &[],
             turned_off: &[],
             empty_counts: false,
+            template: None,
         }
     }
 }

@@ -124,11 +124,43 @@ const STATUS_LEAVES: Fields = &[
     ((FLOW, "PriorityLevelConfiguration"), WHOLE_METADATA),
 ];
 
-/// Fields of `spec`, or further below, that kube-apiserver takes only where somebody turned them on.
+/// Fields that kube-apiserver takes only where somebody turned them on. `*` is every item of a list.
 const TURNED_OFF: Fields = &[
-    (("apps", "StatefulSet"), &["updateStrategy/rollingUpdate/maxUnavailable"]),
-    (("coordination.k8s.io", "Lease"), &["preferredHolder", "strategy"]),
-    ((STORAGE, "CSIDriver"), &["preventPodSchedulingIfMissing"]),
+    (("apps", "StatefulSet"), &["spec.updateStrategy.rollingUpdate.maxUnavailable"]),
+    (("coordination.k8s.io", "Lease"), &["spec.preferredHolder", "spec.strategy"]),
+    ((STORAGE, "CSIDriver"), &["spec.preventPodSchedulingIfMissing"]),
+    (
+        ("", "Pod"),
+        &[
+            "status.nodeAllocatableResourceClaimStatuses",
+            "status.containerStatuses.*.volumeMounts.*.volumeStatus",
+            "status.initContainerStatuses.*.volumeMounts.*.volumeStatus",
+            "status.ephemeralContainerStatuses.*.volumeMounts.*.volumeStatus",
+        ],
+    ),
+];
+
+/// The same of Pods and of their templates. What ends with `?` goes when nothing else is left in it.
+pub(crate) const TURNED_OFF_IN_PODS: &[&str] = &[
+    "spec.schedulingGroup",
+    "spec.volumes.*.projected.sources.*.clusterTrustBundle",
+    "spec.volumes.*.projected.sources.*.podCertificate",
+    "spec.initContainers.*.lifecycle?.stopSignal",
+    "spec.containers.*.lifecycle?.stopSignal",
+    "spec.ephemeralContainers.*.lifecycle?.stopSignal",
+];
+
+/// Where these have a Pod that is to be made; a Pod is one itself.
+const TEMPLATES: &[(Name, &str)] = &[
+    (("", "Pod"), ""),
+    (("", "PodTemplate"), "/template"),
+    (("", "ReplicationController"), "/spec/template"),
+    (("apps", "DaemonSet"), "/spec/template"),
+    (("apps", "Deployment"), "/spec/template"),
+    (("apps", "ReplicaSet"), "/spec/template"),
+    (("apps", "StatefulSet"), "/spec/template"),
+    (("batch", "CronJob"), "/spec/jobTemplate/spec/template"),
+    (("batch", "Job"), "/spec/template"),
 ];
 
 /// An update of these compares what is absent with what is empty, and finds a difference.
@@ -172,6 +204,7 @@ pub(super) fn of(group: &str, kind: &str, status: bool) -> Strategy {
         status_leaves: fields(STATUS_LEAVES),
         turned_off: fields(TURNED_OFF),
         empty_counts: listed(EMPTY_COUNTS),
+        template: TEMPLATES.iter().find(|(name, _)| *name == (group, kind)).map(|(_, at)| *at),
     }
 }
 
@@ -192,6 +225,7 @@ mod tests {
             SPEC_ON_CREATE,
             EMPTY_COUNTS,
             &[STATUS_LEAVES, TURNED_OFF].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            &TEMPLATES.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
         ]
         .concat()
         {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::update::Area;
-use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules};
+use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules, turned_off};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::auth::{RoleWrite, User};
 use crate::kinds::{Generation, Kind};
@@ -30,7 +30,7 @@ impl Registry {
         let mut warnings = Vec::new();
         rules::complete_type(&target.kind, &mut body.value);
         rules::check_type(&target.kind, &body.value)?;
-        let object = rules::shape(&target.kind, body, options.validation, &mut warnings)
+        let object = rules::shape_noting(&target.kind, body, options, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;
         let writer = self.writer_for(options);
         match writer.create(target, object, options, Tracking::Update) {
@@ -97,7 +97,7 @@ impl Writer<'_> {
         let user = options.user.clone().unwrap_or_else(User::admin);
         (hooks::of(kind).asked)(&user, object);
         warn::about_request(kind, object).into_iter().for_each(|words| options.inquiry.warn(words));
-        rules::drop_turned_off(kind, object);
+        turned_off::drop_turned_off(kind, object);
         (hooks::of(kind).create)(self, kind, object)?;
         rules::validate(self, kind, object, None, Area::Main, options)?;
         warn::about(kind, object, None).into_iter().for_each(|words| options.inquiry.warn(words));

@@ -38,6 +38,7 @@ pub mod selector;
 mod storage_key;
 mod subresource;
 mod token;
+mod turned_off;
 pub(crate) mod update;
 pub(crate) mod webhook;
 

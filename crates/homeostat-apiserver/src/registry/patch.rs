@@ -42,8 +42,7 @@ impl Registry {
             patch => {
                 let update = Update { area, tracking: Tracking::Update, unconditional: true };
                 self.writer_for(options).update(target, update, options, |live| {
-                    let validation = options.validation;
-                    patched::object(&target.kind, live, &patch, validation, &mut warnings)
+                    patched::object(&target.kind, live, &patch, options, &mut warnings)
                 })
             }
         };

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::options::FieldValidation;
+use super::options::WriteOptions;
 use super::{Body, Patch, rules};
 use crate::decode;
 use crate::field::{FieldError, Reason};
@@ -18,7 +18,7 @@ pub(super) fn object(
     kind: &Kind,
     live: &Value,
     patch: &Patch,
-    validation: FieldValidation,
+    options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
     let mut value = rules::patched(kind, live, patch)?;
@@ -29,8 +29,10 @@ pub(super) fn object(
     }
     let shaped = rules::check_type(kind, &value).and_then(|()| {
         let body = Body { value, duplicates: Vec::new() };
-        let (value, about_object) = rules::read(kind, body)?;
-        rules::judge([complaints(patch), about_object].concat(), validation, warnings)?;
+        let (value, about_object, emptied) = rules::read(kind, body)?;
+        options.inquiry.note_empty(emptied);
+        let complaints = [complaints(patch), about_object].concat();
+        rules::judge(complaints, options.validation, warnings)?;
         Ok(value)
     });
     shaped.map_err(|status| {

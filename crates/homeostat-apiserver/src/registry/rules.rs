@@ -11,6 +11,7 @@ use super::update::Area;
 use super::{Body, Patch, Writer, convert, metadata};
 use crate::admission::Inquiry;
 use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
+use crate::decode::Emptied;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
@@ -111,24 +112,37 @@ pub(crate) fn shape(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    let (value, complaints) = read(kind, body)?;
+    let (value, complaints, _) = read(kind, body)?;
     judge(complaints, validation, warnings)?;
     Ok(value)
 }
 
-/// Drops what the kind does not know, and gives what a strict reader says.
-pub(super) fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>), Status> {
+/// The same, and notes what was given and is empty for when the object is judged.
+pub(super) fn shape_noting(
+    kind: &Kind,
+    body: Body,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    let (value, complaints, emptied) = read(kind, body)?;
+    options.inquiry.note_empty(emptied);
+    judge(complaints, options.validation, warnings)?;
+    Ok(value)
+}
+
+/// Drops what the kind does not know; gives what a strict reader says, and what was given and is empty.
+pub(super) fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>, Emptied), Status> {
     let Body { mut value, duplicates } = body;
     // Typed readers find both in one pass, in the order of the document.
     let order = kind.custom.is_none().then(|| decode::DocumentOrder::of(&value, &duplicates));
-    let unknown =
+    let dropped =
         decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?;
-    let messages = decode::strict_messages(&unknown, &duplicates);
+    let messages = decode::strict_messages(&dropped.unknown, &duplicates);
     let messages = match order {
         Some(order) => order.sort(messages),
         None => messages,
     };
-    Ok((value, messages))
+    Ok((value, messages, dropped.emptied))
 }
 
 /// Refuses what a strict reader complains of, or tells it, or neither.
@@ -189,17 +203,6 @@ pub(crate) fn applicable(
     Ok(value)
 }
 
-/// Drops what nobody has turned on.
-pub(super) fn drop_turned_off(kind: &Kind, object: &mut Value) {
-    for field in kind.strategy.turned_off {
-        let path = format!("/spec/{field}");
-        let (above, name) = path.rsplit_once('/').unwrap_or_default();
-        if let Some(Value::Object(fields)) = object.pointer_mut(above) {
-            fields.shift_remove(name);
-        }
-    }
-}
-
 /// An object without what nobody owns and nothing keeps, where its kind is told such things.
 pub(super) fn owned(kind: &Kind, object: &Value) -> Option<Value> {
     match hooks::of(kind).compared {
@@ -241,6 +244,8 @@ pub(crate) fn validate(
     options: &WriteOptions,
 ) -> Result<(), Status> {
     let inquiry = &*options.inquiry;
+    let restored = if area == Area::Main { as_given(kind, object, old, inquiry) } else { None };
+    let object = restored.as_ref().unwrap_or(object);
     let (mut forgiven, mut waits) = (Vec::new(), false);
     let mut errors = (hooks::of(kind).judge)(
         writer,
@@ -282,6 +287,18 @@ pub(crate) fn validate(
         return Ok(());
     }
     Err(Status::invalid(kind, metadata::name(object), &errors))
+}
+
+/// A Pod, or an object with a template of Pods, with what was given and is empty.
+fn as_given(kind: &Kind, object: &Value, old: Option<&Value>, inquiry: &Inquiry) -> Option<Value> {
+    let template = kind.strategy.template?;
+    // The template of a Job stays as it is, and what is given and is empty is no change of it.
+    let is_compared = old.is_some() && kind.is("jobs.batch");
+    inquiry.restored(object, |pointer| match pointer.strip_prefix(template) {
+        Some("/metadata/labels") => !template.is_empty(),
+        Some(below) => below.starts_with("/spec/") && !is_compared,
+        None => false,
+    })
 }
 
 /// What writes through a subresource never own besides: resource, subresource, fields.

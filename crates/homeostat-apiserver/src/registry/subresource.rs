@@ -107,9 +107,7 @@ pub(super) fn read_part(
             super::create::place(target, &mut new)?;
             new
         }
-        PartWrite::Patch(patch) => {
-            patched::object(form, shown, patch, options.validation, &mut warnings)?
-        }
+        PartWrite::Patch(patch) => patched::object(form, shown, patch, options, &mut warnings)?,
     };
     warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
     Ok(new)

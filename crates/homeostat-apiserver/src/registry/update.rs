@@ -8,7 +8,7 @@ use super::create::{Tracking, place};
 use super::options::WriteOptions;
 use super::{
     Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules,
-    storage_key, transient,
+    storage_key, transient, turned_off,
 };
 use crate::admission::{self, Operation, Review, Wish};
 use crate::field::{FieldError, Reason};
@@ -88,7 +88,7 @@ impl Registry {
         let kind = &target.kind;
         rules::complete_type(kind, &mut body.value);
         rules::check_type(kind, &body.value)?;
-        let object = rules::shape(kind, body, options.validation, &mut warnings)
+        let object = rules::shape_noting(kind, body, options, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;
         check_name(target, &object)?;
         let area = if status { Area::Status } else { Area::Main };
@@ -188,8 +188,8 @@ impl Writer<'_> {
         let object = &mut review.object;
         let written = (kind.strategy.generation == Generation::AsWrittenAndLabels)
             .then(|| generation::after_update(kind, &live, object));
+        turned_off::drop_turned_off(kind, object);
         if update.area == Area::Main {
-            rules::drop_turned_off(kind, object);
             (hooks::of(kind).update)(self, kind, &live, object)?;
         } else {
             (hooks::of(kind).part)(self, update.area.subresource(), &live, object);

@@ -99,6 +99,16 @@ pub(super) fn path_prefix(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Why nobody can be asked for an object of that name, if so.
+pub(crate) fn unaskable(name: &str) -> Option<String> {
+    let problems = path_segment(name).join(" ");
+    match (name.is_empty(), problems.is_empty()) {
+        (true, _) => Some("resource name may not be empty".to_owned()),
+        (false, true) => None,
+        (false, false) => Some(format!("invalid resource name {name:?}: [{problems}]")),
+    }
+}
+
 /// An IP address in the one form that names it.
 pub(super) fn ip_address(text: &str) -> Vec<String> {
     super::ip::strict_problem(text).into_iter().collect()

@@ -109,3 +109,41 @@ async fn a_pod_that_has_no_node_yet_has_said_nothing() {
     assert_eq!(pods.logs("new", &of("a")).await.unwrap(), "");
     assert_eq!(refusal(pods.logs("new", &of("c")).await).0, 400);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_is_refused_where_none_may_be_given_and_is_no_change_elsewhere() {
+    let pods = api(&client(), "", "Pod");
+    let mut claiming = pod("claiming");
+    claiming["spec"]["resources"] = json!({"claims": []});
+    let refused = pods.create(&PostParams::default(), &object(claiming)).await;
+    assert_eq!(refusal(refused), (422, "Invalid".into()));
+
+    create(&pods, pod("a")).await;
+    let patch = Patch::Merge(json!({"spec": {"nodeSelector": {}, "hostAliases": []}}));
+    let patched = pods.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(patched.metadata.generation, Some(1));
+    let changed = json!({"spec": {"nodeSelector": {}, "hostAliases": [], "hostname": "h"}});
+    let refused = pods.patch("a", &PatchParams::default(), &Patch::Merge(changed)).await;
+    let kube::Error::Api(status) = refused.unwrap_err() else { panic!("not a refusal") };
+    let shown = ["+ \"NodeSelector\": {},", "+ \"HostAliases\": [],", "+ \"Hostname\": \"h\","];
+    assert!(shown.iter().all(|line| status.message.contains(line)), "{}", status.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_turned_on_is_not_kept_in_a_template_either() {
+    let client = client();
+    let mut template = pod("");
+    template["spec"]["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGINT"});
+    template["metadata"] = json!({"labels": {"a": "b"}});
+    let made = create(
+        &api(&client, "", "PodTemplate"),
+        json!({
+            "apiVersion": "v1",
+            "kind": "PodTemplate",
+            "metadata": {"name": "t"},
+            "template": {"metadata": template["metadata"], "spec": template["spec"]},
+        }),
+    )
+    .await;
+    assert_eq!(made.data["template"]["spec"]["containers"][0].get("lifecycle"), None);
+}

@@ -11,29 +11,15 @@ use crate::status::Status;
 
 use checks::{Level, violations};
 
-/// Where workloads keep the template of their Pods.
-const TEMPLATES: &[(&str, &str)] = &[
-    ("replicationcontrollers", "/spec/template"),
-    ("podtemplates", "/template"),
-    ("replicasets.apps", "/spec/template"),
-    ("deployments.apps", "/spec/template"),
-    ("statefulsets.apps", "/spec/template"),
-    ("daemonsets.apps", "/spec/template"),
-    ("jobs.batch", "/spec/template"),
-    ("cronjobs.batch", "/spec/jobTemplate/spec/template"),
-];
-
 pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
     if review.operation == Operation::Delete || review.namespace.is_empty() {
         return Ok(());
     }
-    let resource = review.resource();
-    let is_pod = resource == "pods";
-    let template = TEMPLATES.iter().find(|(name, _)| *name == resource).map(|(_, place)| *place);
-    if (!is_pod && template.is_none()) || !matches!(review.subresource, "" | "ephemeralcontainers")
-    {
+    let Some(template) = review.kind.strategy.template else { return Ok(()) };
+    if !matches!(review.subresource, "" | "ephemeralcontainers") {
         return Ok(());
     }
+    let is_pod = template.is_empty();
     let Some(namespace) = review.writer.registry.peek("namespaces", "", review.namespace) else {
         return Ok(());
     };
@@ -43,10 +29,7 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
         return Ok(());
     }
     let nothing = Value::Null;
-    let pod = match template {
-        Some(place) => review.object.pointer(place).unwrap_or(&nothing),
-        None => &review.object,
-    };
+    let pod = review.object.pointer(template).unwrap_or(&nothing);
     if review.old.is_some_and(|old| is_pod && old.get("spec") == pod.get("spec")) {
         return Ok(());
     }

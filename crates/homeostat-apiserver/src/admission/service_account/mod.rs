@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Operation, Review};
 use crate::status::Status;
 use crate::store::Key;
+use crate::validate::name;
 
 /// The annotation of Pods that a kubelet runs of its own accord.
 const MIRROR: &str = "/metadata/annotations/kubernetes.io~1config.mirror";
@@ -95,8 +96,8 @@ fn account(review: &Review<'_>, name: &str) -> Result<Value, Status> {
         if name == DEFAULT {
             review.wish.inquiry().may_come("serviceaccounts", Key::new(namespace, name));
         }
-        review.forbid(&format!(
-            "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
-        ))
+        let why =
+            name::unaskable(name).unwrap_or_else(|| format!("serviceaccount {name:?} not found"));
+        review.forbid(&format!("error looking up service account {namespace}/{name}: {why}"))
     })
 }

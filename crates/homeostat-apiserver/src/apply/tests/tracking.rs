@@ -106,3 +106,14 @@ fn times_alone_are_no_reason_to_write() {
     keep_times(&live, &mut changed);
     assert_eq!(changed, before);
 }
+
+#[test]
+fn nobody_owns_an_object_with_an_item_that_cannot_be_named() {
+    let schema = builtin("ServiceAccount");
+    let account = |secrets: Value| {
+        let mut new = json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": secrets});
+        track_update(schema.root(), None, &mut new, &at("one", "v1", 0), &status())
+    };
+    assert!(account(json!([{"name": "s"}])).is_ok());
+    assert!(account(json!([{"name": "s"}, {}])).is_err());
+}

@@ -149,6 +149,7 @@ pub fn change(kind: &Kind, part: &str, value: &Value, old: &Value) -> Vec<FieldE
         ("nodes", "") => node::update(value, old, &mut report),
         ("pods", "resize") => resize::change(value, old, &mut report),
         ("pods", "ephemeralcontainers") => pod::ephemeral_change(value, old, &mut report),
+        ("pods", "status") => pod::status::update(value, old, &mut report),
         ("pods", _) => pod::update(value, old, &mut report),
         (resource, "status") => reported::check(resource, value, old, &mut report),
         _ => {}

@@ -1,6 +1,5 @@
 //! Differences that single faults may show: reviewed, with the reason.
 
-use super::Way;
 use crate::difference::Difference;
 
 /// One accepted difference.
@@ -33,33 +32,7 @@ const KNOWN: &[Known] = &[
         theirs: "admin",
         why: "whoever asks is noted, and has another name here",
     },
-    Known {
-        step: "serviceaccounts /secrets/0",
-        place: "/metadata/managedFields",
-        theirs: "",
-        why: "who owns what is forgotten there when an item of a list lacks its key",
-    },
 ];
-
-/// Kinds of which some faults in new objects are still answered differently: only a run of all faults
-/// judges them. The lists may only shrink.
-const OPEN: &[&str] = &["pods", "podtemplates", "replicationcontrollers"];
-
-/// Further kinds of which some faults in updates are.
-const OPEN_IN_UPDATES: &[&str] = &[];
-
-/// Further kinds of which some faults in a status are.
-const OPEN_IN_STATUS: &[&str] = &[];
-
-/// Whether every fault of a kind that is sent in that way is answered alike.
-pub(super) fn is_judged(way: Way, plural: &str) -> bool {
-    let further = match way {
-        Way::Create => &[],
-        Way::Update => OPEN_IN_UPDATES,
-        Way::Status => OPEN_IN_STATUS,
-    };
-    !OPEN.contains(&plural) && !further.contains(&plural)
-}
 
 /// Whether a difference is one of them.
 pub(super) fn accepts(difference: &Difference) -> bool {

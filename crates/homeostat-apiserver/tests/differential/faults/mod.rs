@@ -2,9 +2,8 @@
 //! knows and whose value is of the wrong type, empty, too long, negative, or a word nobody knows.
 //!
 //! They are sent in three ways: as new objects, in place of objects that are there, and as their
-//! `status`. Nothing that is wrong is stored (`dryRun`). A run sends an even part of the faults of the
-//! kinds that are known to be answered alike; `HOMEOSTAT_DIFFERENTIAL_FAULTS` says how many, `0` sends
-//! all faults of all kinds.
+//! `status`. Nothing that is wrong is stored (`dryRun`). A run sends an even part of all faults;
+//! `HOMEOSTAT_DIFFERENTIAL_FAULTS` says how many, `0` sends all.
 
 mod known;
 mod subjects;
@@ -22,7 +21,7 @@ use crate::side::Side;
 use subjects::{Live, Subject};
 use values::Fault;
 
-/// How many faults a run sends in each way; `0` for all, also of kinds that are known to differ.
+/// How many faults a run sends in each way; `0` for all.
 const COUNT: &str = "HOMEOSTAT_DIFFERENTIAL_FAULTS";
 const DEFAULT_COUNT: usize = 800;
 const AT_ONCE: usize = 8;
@@ -127,11 +126,8 @@ async fn compare(way: Way) {
 fn chosen(way: Way, subjects: &[Subject]) -> Vec<(&Subject, Vec<Fault>)> {
     let only = std::env::var(crate::ONLY).unwrap_or_default();
     let count = std::env::var(COUNT).ok().map_or(DEFAULT_COUNT, |text| text.parse().unwrap());
-    let mut all: Vec<(&Subject, Vec<Fault>)> = subjects
-        .iter()
-        .filter(|subject| count == 0 || known::is_judged(way, &subject.kind.plural))
-        .map(|subject| (subject, subject.faults(way)))
-        .collect();
+    let mut all: Vec<(&Subject, Vec<Fault>)> =
+        subjects.iter().map(|subject| (subject, subject.faults(way))).collect();
     for (subject, faults) in &mut all {
         faults.retain(|fault| title(way, subject, fault).contains(&only));
     }

@@ -105,8 +105,8 @@ fn walk(
         for wrong in wrong_values(below) {
             found.push((path.clone(), Some(wrong)));
         }
-        // Templates of Pods are judged as Pods are.
-        if path.ends_with("/template/spec") {
+        // All templates of Pods are judged as those of PodTemplates are.
+        if path.ends_with("/spec/template/spec") {
             continue;
         }
         let Some(beyond) = (if value.is_some() { Some(beyond) } else { beyond.checked_sub(1) })

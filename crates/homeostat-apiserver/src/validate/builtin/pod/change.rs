@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::place::Place;
 use super::super::report::{Report, at, list, text};
 use super::scheduling::tolerations;
+use crate::decode;
 use crate::go;
 use crate::go::internal::form;
 
@@ -34,10 +35,17 @@ pub(in super::super) fn update(value: &Value, old: &Value, report: &mut Report) 
     if !list(old, "/schedulingGates").is_empty() {
         while_gated(&mut rest, old, report);
     }
-    if rest != *old {
+    if rest != *old && plain(&rest) != *old {
         let detail = format!("{UPDATABLE}\n{}", go::difference(SPEC, old, &rest));
         report.forbidden("spec", &detail);
     }
+}
+
+/// The spec without what is given and is empty, which is no change.
+fn plain(spec: &Value) -> Value {
+    let mut plain = spec.clone();
+    decode::drop_empty_of(SPEC, &mut plain);
+    plain
 }
 
 /// Containers stay, and have images. Says whether there is more to look at.

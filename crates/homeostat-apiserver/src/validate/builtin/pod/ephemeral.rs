@@ -41,7 +41,8 @@ pub(super) fn containers(inside: Inside<'_>, place: &Place<'_>, report: &mut Rep
         if !target.is_empty() && !is_lasting(target) {
             report.not_found(place.field("targetContainerName"), target);
         }
-        for field in FORBIDDEN.iter().filter(|field| found.get(field).is_some_and(is_there)) {
+        let is_set = |field: &&&str| found.get(field).is_some_and(|value| is_there(field, value));
+        for field in FORBIDDEN.iter().filter(is_set) {
             report.forbidden(place.field(field), NOT_FOR_THESE);
         }
         let place = place.field("volumeMounts");
@@ -56,9 +57,9 @@ pub(super) fn containers(inside: Inside<'_>, place: &Place<'_>, report: &mut Rep
     }
 }
 
-/// Whether a field has more than an empty value; that of lists and maps of Go tells them from none.
-fn is_there(value: &Value) -> bool {
-    *value != json!({})
+/// Whether a field was given. Resources are always there, and say something or nothing.
+fn is_there(field: &str, value: &Value) -> bool {
+    field != "resources" || *value != json!({})
 }
 
 /// Those that are there stay, unchanged.

@@ -18,6 +18,8 @@ mod restart;
 mod scheduling;
 mod security;
 mod spread;
+pub(super) mod status;
+mod statuses;
 mod system;
 mod volumes;
 mod windows;
@@ -74,7 +76,6 @@ pub(super) fn pod(value: &Value, old: Option<&Value>, report: &mut Report) {
             container::image(found, &place.field(field).item(index), report);
         }
     }
-    names::addresses(value, old, report);
     let Some(old) = old else {
         if !list(spec, "/ephemeralContainers").is_empty() {
             report.forbidden("spec.ephemeralContainers", "cannot be set on create");

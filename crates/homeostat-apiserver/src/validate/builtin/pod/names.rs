@@ -1,9 +1,9 @@
-//! How a Pod finds names: its resolver, names of its own, and the addresses in its status.
+//! How a Pod finds names: its resolver, and names of its own.
 
 use serde_json::Value;
 
 use super::super::place::Place;
-use super::super::report::{Report, at, list, text};
+use super::super::report::{Report, at, text};
 use super::{is_true, items};
 use crate::validate::{ip, name};
 
@@ -93,21 +93,6 @@ pub(super) fn aliases(spec: &Value, place: &Place<'_>, report: &mut Report) {
         for (index, host) in items(alias, "hostnames").iter().enumerate() {
             let host = host.as_str().unwrap_or_default();
             report.problems(&place.item(index), host, name::dns_subdomain);
-        }
-    }
-}
-
-/// The addresses in the status of a Pod, except those it had before.
-pub(super) fn addresses(pod: &Value, old: Option<&Value>, report: &mut Report) {
-    for field in ["podIPs", "hostIPs"] {
-        let pointer = format!("/status/{field}");
-        let known = old.map(|old| list(old, &pointer)).unwrap_or_default();
-        let known: Vec<&str> = known.iter().map(|address| text(address, "/ip")).collect();
-        for (index, address) in list(pod, &pointer).iter().enumerate() {
-            let address = text(address, "/ip");
-            if let Some(problem) = ip::problem(address).filter(|_| !known.contains(&address)) {
-                report.invalid(format!("status.{field}[{index}]"), address, problem);
-            }
         }
     }
 }

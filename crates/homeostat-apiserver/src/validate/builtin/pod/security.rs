@@ -21,7 +21,7 @@ const IDENTITY: &str = "must be between 0 and 2147483647, inclusive";
 static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORM).ok());
 
 /// A number of a user or group.
-fn identity(id: &Value, place: Place<'_>, report: &mut Report) {
+pub(super) fn identity(id: &Value, place: Place<'_>, report: &mut Report) {
     if let Some(id) = id.as_i64().filter(|id| !(0..=i64::from(i32::MAX)).contains(id)) {
         report.invalid(place, id, IDENTITY);
     }

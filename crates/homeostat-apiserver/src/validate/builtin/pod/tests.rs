@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::report::Report;
-use super::{pod, replica_template};
+use super::{pod, replica_template, status};
 
 /// What is said of a Pod with this spec on top of what every Pod has.
 fn said(changes: &Value) -> Vec<String> {
@@ -134,4 +134,63 @@ fn volumes_of_claims_stand_in_front_of_those_of_the_template() {
     replica_template(&template, "template", &["data"], &mut report);
     let said: Vec<String> = report.errors.iter().map(ToString::to_string).collect();
     assert_eq!(said, ["template.spec.volumes[1]: Required value: must specify a volume type"]);
+}
+
+/// What is said of that status of a Pod that has been put to a node.
+fn said_of_status(spec: &Value, status: &Value, before: &Value) -> Vec<String> {
+    let mut report = Report::default();
+    let pod = |status| json!({"spec": spec, "status": status});
+    status::update(&pod(status), &pod(before), &mut report);
+    report.errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_status_says_what_can_be() {
+    let spec = json!({"nodeName": "n", "restartPolicy": "Always", "containers": [{"name": "c"}]});
+    let one = |field: &str, value: Value| {
+        let said = said_of_status(&spec, &json!({field: value}), &json!({}));
+        said.join("; ")
+    };
+    assert_eq!(one("conditions", json!([{"type": "Ready"}, {"type": "example.com/a"}])), "");
+    assert_eq!(
+        one("nominatedNodeName", json!("m")),
+        "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
+    );
+    assert_eq!(
+        one("qosClass", json!("Burstable")),
+        "status.qosClass: Invalid value: \"Burstable\": field is immutable"
+    );
+    assert_eq!(
+        one("hostIPs", json!([{"ip": "10.0.0.1"}])),
+        "status.hostIPs[0].ip: Invalid value: \"10.0.0.1\": must be equal to `hostIP`"
+    );
+    assert_eq!(one("podIPs", json!([{"ip": "10.0.0.1"}, {"ip": "::1"}])), "");
+    assert_eq!(
+        one("podIPs", json!([{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}])),
+        "status.podIPs: Invalid value: [{\"IP\":\"10.0.0.1\"},{\"IP\":\"10.0.0.2\"}]: may specify no \
+         more than one IP for each IP family"
+    );
+    assert_eq!(
+        one("containerStatuses", json!([{"name": "c", "user": {"linux": {"uid": -1}}}])),
+        "status.containerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and \
+         2147483647, inclusive"
+    );
+}
+
+#[test]
+fn a_container_that_ended_for_good_stays_ended() {
+    let ended = |code: i32| json!({"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": code}}}]});
+    let runs = json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]});
+    let may = |policy: &str, own: Value, code: i32| {
+        let mut container = json!({"name": "c"});
+        container.as_object_mut().unwrap().extend(own.as_object().cloned().unwrap());
+        let spec = json!({"restartPolicy": policy, "containers": [container]});
+        said_of_status(&spec, &runs, &ended(code)).is_empty()
+    };
+    assert!(may("Always", json!({}), 0) && !may("Never", json!({}), 1));
+    assert!(may("OnFailure", json!({}), 1) && !may("OnFailure", json!({}), 0));
+    assert!(may("Never", json!({"restartPolicy": "Always"}), 0));
+    let rule = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [7]}}]);
+    let own = json!({"restartPolicy": "Never", "restartPolicyRules": rule});
+    assert!(may("Never", own.clone(), 7) && !may("Never", own, 8));
 }
