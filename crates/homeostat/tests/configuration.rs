@@ -32,8 +32,19 @@ fn server() -> (String, thread::JoinHandle<Vec<String>>) {
     (url, heard)
 }
 
+/// Where the process that is asked finds its configuration.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// `$KUBECONFIG` names one file.
+    Named,
+    /// It lists two: clusters and contexts in one, users in the other.
+    Listed,
+    /// It is not set; `~/.kube/config` is there.
+    Home,
+}
+
 /// Whom the cluster `wanted` hears of when a manager for `context` asks it something.
-fn user_heard_by(wanted: &str, context: &str) -> String {
+fn user_heard_by(wanted: &str, context: &str, found: Place) -> String {
     let ((url, heard), folder) = (server(), tempfile::tempdir().unwrap());
     let cluster = |name: &str| {
         let url = if name == wanted { &*url } else { "http://127.0.0.1:1" };
@@ -42,21 +53,32 @@ fn user_heard_by(wanted: &str, context: &str) -> String {
     let user = |name: &str| json!({ "name": name, "user": { "token": format!("token-{name}") } });
     let place = |name: &str| json!({ "name": name, "context": { "cluster": name, "user": name } });
     let both = |make: &dyn Fn(&str) -> serde_json::Value| json!([make("first"), make("second")]);
-    let config = json!({
+    let mut config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "first",
         "clusters": both(&cluster), "users": both(&user), "contexts": both(&place),
     });
-    let path = folder.path().join("config");
+    std::fs::create_dir(folder.path().join(".kube")).unwrap();
+    let [path, other] = ["config", "users"].map(|name| folder.path().join(".kube").join(name));
+    if found == Place::Listed {
+        let users = config.as_object_mut().unwrap().shift_remove("users");
+        let users = json!({ "apiVersion": "v1", "kind": "Config", "users": users });
+        std::fs::write(&other, users.to_string()).unwrap();
+    }
     std::fs::write(&path, config.to_string()).unwrap();
-    let status = Command::new(std::env::current_exe().unwrap())
+    let mut process = Command::new(std::env::current_exe().unwrap());
+    process
         .args(["--exact", "the_other_process", "--ignored"])
-        .env("KUBECONFIG", &path)
+        .env("HOME", folder.path())
         .env(CONTEXT, context)
         .env_remove("HTTPS_PROXY")
         .env_remove("https_proxy")
-        .stdout(Stdio::null())
-        .status();
-    assert!(status.unwrap().success());
+        .stdout(Stdio::null());
+    match found {
+        Place::Named => process.env("KUBECONFIG", &path),
+        Place::Listed => process.env("KUBECONFIG", std::env::join_paths([&path, &other]).unwrap()),
+        Place::Home => process.env_remove("KUBECONFIG"),
+    };
+    assert!(process.status().unwrap().success());
     let heard = heard.join().unwrap();
     let word =
         |line: &String| line.to_lowercase().strip_prefix("authorization: ").map(str::to_owned);
@@ -65,8 +87,16 @@ fn user_heard_by(wanted: &str, context: &str) -> String {
 
 #[test]
 fn a_manager_is_for_the_current_context_or_for_the_one_that_is_named() {
-    assert_eq!(user_heard_by("first", ""), "bearer token-first");
-    assert_eq!(user_heard_by("second", "second"), "bearer token-second");
+    assert_eq!(user_heard_by("first", "", Place::Named), "bearer token-first");
+    assert_eq!(user_heard_by("second", "second", Place::Named), "bearer token-second");
+}
+
+#[test]
+fn several_files_are_read_as_one_and_the_usual_one_when_none_is_named() {
+    for place in [Place::Listed, Place::Home] {
+        assert_eq!(user_heard_by("first", "", place), "bearer token-first");
+        assert_eq!(user_heard_by("second", "second", place), "bearer token-second");
+    }
 }
 
 #[tokio::test]

@@ -3,21 +3,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use homeostat::cache::{Caches, Scope};
-use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
+use homeostat::kube::{CustomResource, CustomResourceExt, ResourceExt};
 use homeostat::webhook::{
-    Answer, Certificate, Review, SelfSigned, Webhooks, mutate_path, validate_path,
+    Answer, CONVERT_PATH, Certificate, Conversion, Review, SelfSigned, Webhooks, mutate_path,
+    validate_path,
 };
-use homeostat::{Env, Key, Kind, Manager, Result};
+use homeostat::{Context, Controller, Env, Key, Kind, Manager, Outcome, Result, crd};
 use homeostat_testing::{KUBECONFIG, TestCluster, object, on_cluster};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// On the real cluster, or on the embedded one and the wall clock.
@@ -277,4 +281,89 @@ fn a_secret_that_cannot_be_written_is_said_at_the_start() {
         let error = manager.webhooks(webhooks).start().await.unwrap_err();
         assert!(error.chain().contains("no-such-namespace"), "{error:?}");
     });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "order.homeostat.dev", version = "v1", kind = "Old", namespaced)]
+struct OldSpec {
+    size: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "order.homeostat.dev", version = "v2", kind = "Old", struct = "New", namespaced)]
+struct NewSpec {
+    centimetres: u32,
+}
+
+/// A definition of both versions, whose objects `url` converts.
+fn of_two_versions(url: &str, authority: &str) -> Value {
+    use base64::Engine as _;
+    let bundle = base64::engine::general_purpose::STANDARD.encode(authority);
+    let version = |name: &str| {
+        json!({ "name": name, "served": true, "storage": name == "v1", "schema": { "openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true } } })
+    };
+    json!({ "metadata": { "name": Old::crd_name() }, "spec": {
+        "group": "order.homeostat.dev", "scope": "Namespaced",
+        "names": { "plural": "olds", "singular": "old", "kind": "Old" },
+        "versions": [version("v1"), version("v2")],
+        "conversion": { "strategy": "Webhook", "webhook": {
+            "clientConfig": { "url": url, "caBundle": bundle }, "conversionReviewVersions": ["v1"],
+        } },
+    } })
+}
+
+#[test]
+fn a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it() {
+    on_the_wire(async |cluster| {
+        let names = ["127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let url = format!("https://{address}{CONVERT_PATH}");
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        let wish: CustomResourceDefinition = object(of_two_versions(&url, &certificate));
+        definitions.create(&PostParams::default(), &wish).await.unwrap();
+        let served = crd::wait_until_served(&cluster.client, &cluster.env, &only_first(&wish));
+        cluster.env.timeout(Duration::from_secs(60), served).await.unwrap().unwrap();
+        cluster.create(&Old::new("a", OldSpec { size: "7".to_owned() })).await;
+
+        let conversion = Conversion::<New>::new().version(
+            |old: &Old| {
+                let centimetres = old.spec.size.parse().map_err(homeostat::Error::terminal)?;
+                Ok(New::new(&old.name_any(), NewSpec { centimetres }))
+            },
+            |new: &New| {
+                let size = new.spec.centimetres.to_string();
+                Ok(Old::new(&new.name_any(), OldSpec { size }))
+            },
+        );
+        let webhooks = Webhooks::new(address, Certificate::pem(&*certificate, key));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        let look = move |new: Arc<New>, _: Context<New>| {
+            log.lock().unwrap().push(new.spec.centimetres);
+            async { Ok(Outcome::Done) }
+        };
+        let controller = Controller::new(look).namespace(&cluster.namespace);
+        let manager = Manager::new(cluster.client.clone(), cluster.env.clone());
+        let manager = manager.webhooks(webhooks.converts(conversion)).with(controller);
+        let running = manager.start().await.unwrap();
+        cluster.runs(&running.journal(), 1).await;
+        assert_eq!(*seen.lock().unwrap(), [7]);
+        let never = "homeostat_source_failures_total{kind=\"Old.order.homeostat.dev\"} 0\n";
+        let metrics = running.metrics();
+        assert!(metrics.contains(never), "its first list was answered by itself: {metrics}");
+        running.stop().await.unwrap();
+        definitions.delete(Old::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+/// The version that needs nobody to convert it.
+fn only_first(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut first = definition.clone();
+    first.spec.versions.truncate(1);
+    first
 }

@@ -10,7 +10,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use crate::Env;
 use crate::error::{Error, Result};
 
-/// A client for the cluster that `$KUBECONFIG`, `~/.kube/config` or the Pod's service account names;
+/// A client for the cluster that `$KUBECONFIG`, `~/.kube/config` or the Pod's service account names,
+/// in this order (Go's controller-runtime asks the Pod before `~/.kube/config`, which few Pods have);
 /// [`connect`](super::connect) says what it does.
 ///
 /// # Errors

@@ -32,6 +32,34 @@ impl<K: AnyObject> Context<K> {
     /// `SetControllerReference` and an update do in Go. A reconcile that must not adopt uses
     /// [`Self::create`], which refuses what it did not make, or looks first with [`Self::get`].
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Change, Context, Controller, Outcome, Result};
+    ///
+    /// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ///     let mut copy = Secret { string_data: config.data.clone(), ..Secret::default() };
+    ///     copy.metadata.name = Some(config.name_any());
+    ///     let applied = ctx.apply(copy).await?;
+    ///     if applied.change != Change::Unchanged {
+    ///         ctx.announce(&applied); // an event, such as `Created`
+    ///     }
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile).owns::<Secret>()).await;
+    /// #     let web = serde_json::json!({ "metadata": { "name": "web" }, "data": { "a": "b" } });
+    /// #     cluster.create::<ConfigMap>(web).await;
+    /// #     let owned = |copy: &Secret| copy.owner_references()[0].name == "web";
+    /// #     cluster.until_one::<Secret>("web", "a child", owned).await;
+    /// #     // Whoever removes it only makes work.
+    /// #     cluster.api::<Secret>().delete("web", &Default::default()).await.unwrap();
+    /// #     cluster.until_one::<Secret>("web", "another child", owned).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// [`crate::Error::NotOurs`] when somebody else controls it: it is left alone and followed, so
     /// the reconcile runs again when it goes or its controller gives it up.

@@ -15,6 +15,44 @@ impl<K: AnyObject> Context<K> {
     /// `cleanup` may run more than once: when it fails, or when removing the name does. Call this
     /// before making anything that `cleanup` has to undo.
     ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// # type Accounts = Arc<Mutex<Vec<String>>>;
+    /// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>, accounts: Accounts)
+    ///     -> Result<Outcome>
+    /// {
+    ///     let name = config.name_any();
+    ///     let close = || async {
+    ///         accounts.lock().unwrap().retain(|account| *account != name);
+    ///         Ok(())
+    ///     };
+    ///     if ctx.finalizer("example.com/account", close).await? {
+    ///         return Ok(Outcome::Done); // on its way out
+    ///     }
+    ///     accounts.lock().unwrap().push(name.clone());
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let accounts = Accounts::default();
+    /// #     let of = accounts.clone();
+    /// #     let controller = Controller::new(move |config, ctx| reconcile(config, ctx, of.clone()));
+    /// #     let running = cluster.start(controller).await;
+    /// #     cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" } })).await;
+    /// #     let held = |web: &ConfigMap| web.finalizers() == ["example.com/account"];
+    /// #     cluster.until_one::<ConfigMap>("web", "a finalizer", held).await;
+    /// #     cluster.quiet().await;
+    /// #     assert!(accounts.lock().unwrap().contains(&"web".to_owned()));
+    /// #     cluster.api::<ConfigMap>().delete("web", &Default::default()).await.unwrap();
+    /// #     cluster.until_gone::<ConfigMap>("web").await;
+    /// #     assert!(accounts.lock().unwrap().is_empty());
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// What `cleanup` or the API says; a conflict when the primary changed meanwhile.
     pub async fn finalizer<F, Fut>(&self, name: &str, cleanup: F) -> Result<bool>

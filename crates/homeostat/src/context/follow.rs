@@ -25,6 +25,36 @@ impl<K: AnyObject> Context<K> {
     /// well (or with a terminal error) without asking for it again. For many objects of a kind
     /// [`crate::Controller::watches`] is cheaper.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ///     let Some(name) = config.annotations().get("password-in") else { return Ok(Outcome::Done) };
+    ///     let seen = match ctx.follow::<Secret>(name).await? {
+    ///         Some(secret) => secret.resource_version().unwrap_or_default(),
+    ///         None => "none yet".to_owned(), // its coming wakes this reconcile
+    ///     };
+    ///     let note = serde_json::json!({ "data": { "seen": seen } });
+    ///     ctx.merge_patch::<ConfigMap>(ctx.key(), &note).await?;
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile)).await;
+    /// #     let named = serde_json::json!({ "name": "web", "annotations": { "password-in": "s" } });
+    /// #     cluster.create::<ConfigMap>(serde_json::json!({ "metadata": named })).await;
+    /// #     let says = |words: String| move |web: &ConfigMap| {
+    /// #         web.data.as_ref().is_some_and(|data| data["seen"] == words)
+    /// #     };
+    /// #     cluster.until_one("web", "no secret", says("none yet".to_owned())).await;
+    /// #     let secret: Secret = cluster.create(serde_json::json!({ "metadata": { "name": "s" } })).await;
+    /// #     cluster.until_one("web", "a secret", says(secret.resource_version().unwrap())).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// Transient when the object cannot be watched: no permission, no such kind, no answer in 5 s.
     pub async fn follow<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {

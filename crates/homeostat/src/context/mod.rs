@@ -265,6 +265,25 @@ impl<K: AnyObject> Context<K> {
 
     /// Records an event about the primary; deduplicated, rate-limited, never waits for the network.
     /// `reason` is one CamelCase word.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+    /// # use homeostat::k8s_openapi::api::events::v1::Event;
+    /// use homeostat::{Context, Controller, EventType, Outcome, Result};
+    ///
+    /// async fn reconcile(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ///     ctx.event(EventType::Normal, "Seen", "somebody looked at it");
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile)).await;
+    /// #     cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" } })).await;
+    /// #     let seen = |event: &Event| event.reason.as_deref() == Some("Seen");
+    /// #     cluster.until::<Event>("an event", |all| all.iter().any(seen)).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
     pub fn event(&self, kind: EventType, reason: &str, note: impl Into<String>) {
         self.event_about(&*self.primary(), kind, reason, note);
     }

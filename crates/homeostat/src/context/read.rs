@@ -167,6 +167,38 @@ impl<K: AnyObject> Context<K> {
     /// The objects of a kind in the primary's namespace (in all if the primary has none) that an
     /// index has under `value`, in key order; see [`crate::Controller::index_field`].
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// /// Says of each Secret how many of all config maps beside it name it.
+    /// async fn reconcile(secret: Arc<Secret>, ctx: Context<Secret>) -> Result<Outcome> {
+    ///     let users = ctx.by_index::<ConfigMap>("data.secretName", &secret.name_any()).await?;
+    ///     let all = ctx.list::<ConfigMap>().await?;
+    ///     let note = format!("{} of {}", users.len(), all.len());
+    ///     let patch = serde_json::json!({ "metadata": { "annotations": { "used-by": note } } });
+    ///     ctx.merge_patch::<Secret>(ctx.key(), &patch).await?;
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     for (name, of) in [("a", "s"), ("b", "other")] {
+    /// #         let data = serde_json::json!({ "secretName": of });
+    /// #         let config = serde_json::json!({ "metadata": { "name": name }, "data": data });
+    /// #         cluster.create::<ConfigMap>(config).await;
+    /// #     }
+    /// #     cluster.create::<Secret>(serde_json::json!({ "metadata": { "name": "s" } })).await;
+    /// let controller = Controller::new(reconcile).index_field::<ConfigMap>("data.secretName");
+    /// #     let running = cluster.start(controller).await;
+    /// #     let used = |secret: &Secret| {
+    /// #         secret.annotations().get("used-by").is_some_and(|note| note.starts_with("1 of "))
+    /// #     };
+    /// #     cluster.until_one::<Secret>("s", "a note", used).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// Terminal when the controller declares no such index, or its cache does not reach so far;
     /// otherwise as [`Self::get`].

@@ -16,6 +16,33 @@ impl<K: AnyObject> Context<K> {
     /// Nothing is deleted when one cannot be applied. What the reconcile makes of the same kind by
     /// other means (such as [`Self::create`]) counts as not desired.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// /// One Secret for each word of the config map; those of words that went go too.
+    /// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ///     let secret = |word: &String| {
+    ///         let mut secret = Secret::default();
+    ///         secret.metadata.name = Some(format!("{}-{word}", config.name_any()));
+    ///         secret
+    ///     };
+    ///     ctx.apply_set(config.data.iter().flat_map(|data| data.keys()).map(secret).collect()).await?;
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile).owns::<Secret>()).await;
+    /// #     let words = serde_json::json!({ "a": "", "b": "" });
+    /// #     cluster.create::<ConfigMap>(serde_json::json!({ "metadata": { "name": "web" }, "data": words })).await;
+    /// #     cluster.until::<Secret>("two", |all| all.len() == 2).await;
+    /// #     cluster.patch::<ConfigMap>("web", serde_json::json!({ "data": { "a": null } })).await;
+    /// #     cluster.until_gone::<Secret>("web-a").await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::apply`] and [`Self::delete`]; terminal when two have the same name or one has none.
     pub async fn apply_set<T: Object>(&self, desired: Vec<T>) -> Result<Vec<Applied<T>>> {

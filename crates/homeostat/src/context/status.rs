@@ -33,6 +33,35 @@ impl<K: AnyObject> Context<K> {
     /// changes. The status given is the whole status: what it leaves out is removed. For a kind known
     /// only at run time `observedGeneration` is kept up where the status has one already.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+    /// use homeostat::{Context, Controller, Outcome, Result, condition};
+    ///
+    /// async fn reconcile(
+    ///     budget: Arc<PodDisruptionBudget>,
+    ///     ctx: Context<PodDisruptionBudget>,
+    /// ) -> Result<Outcome> {
+    ///     let ready = condition::new("Ready", true, "Counted", "nothing is missing");
+    ///     let mut status = budget.status.clone().unwrap_or_default();
+    ///     status.conditions = Some(vec![ready]);
+    ///     ctx.status(status).await?;
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile)).await;
+    /// #     let web = serde_json::json!({ "metadata": { "name": "web" }, "spec": { "minAvailable": 1 } });
+    /// #     cluster.create::<PodDisruptionBudget>(web).await;
+    /// #     let told = |web: &PodDisruptionBudget| {
+    /// #         let status: Option<&PodDisruptionBudgetStatus> = web.status.as_ref();
+    /// #         status.is_some_and(|it| it.observed_generation == Some(1) && it.conditions.is_some())
+    /// #     };
+    /// #     cluster.until_one("web", "a status", told).await;
+    /// #     cluster.quiet().await; // what is said already is not written again
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// Terminal when `status` is not the status of the kind, or the controller knows the metadata of
     /// its primaries alone; a conflict when the primary changed

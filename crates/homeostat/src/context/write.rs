@@ -19,6 +19,39 @@ impl<K: AnyObject> Context<K> {
     ///
     /// What is in the way is followed: the reconcile runs again when it goes or changes.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use homeostat::kube::ResourceExt;
+    /// use homeostat::{Context, Controller, Outcome, Result};
+    ///
+    /// /// Has as many Secrets as the config map says.
+    /// async fn reconcile(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    ///     let wanted = config.annotations().get("count").and_then(|text| text.parse().ok()).unwrap_or(0);
+    ///     let owned = ctx.owned::<Secret>().await?; // with all that was made before
+    ///     for _ in owned.len()..wanted {
+    ///         let mut secret = Secret::default();
+    ///         secret.metadata.generate_name = Some(format!("{}-", config.name_any()));
+    ///         ctx.create(secret).await?;
+    ///     }
+    ///     for secret in owned.iter().skip(wanted) {
+    ///         ctx.delete(&**secret).await?;
+    ///     }
+    ///     Ok(Outcome::Done)
+    /// }
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// #     let running = cluster.start(Controller::new(reconcile).owns::<Secret>()).await;
+    /// #     let counted = |count: &str| serde_json::json!({
+    /// #         "metadata": { "name": "web", "annotations": { "count": count } }
+    /// #     });
+    /// #     cluster.create::<ConfigMap>(counted("3")).await;
+    /// #     cluster.until::<Secret>("three", |all| all.len() == 3).await;
+    /// #     cluster.patch::<ConfigMap>("web", counted("1")).await;
+    /// #     cluster.until::<Secret>("one", |all| all.len() == 1).await;
+    /// #     running.stop().await.unwrap();
+    /// # });
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidOwner`], [`Error::NotOurs`], or what the API says.
     pub async fn create<T: AnyObject>(&self, mut desired: T) -> Result<Arc<T>> {
