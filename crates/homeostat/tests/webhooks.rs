@@ -290,7 +290,7 @@ struct OldSpec {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
-#[kube(group = "order.homeostat.dev", version = "v2", kind = "Old", struct = "New", namespaced)]
+#[kube(group = "order.homeostat.dev", version = "v2", kind = "Old", root = "New", namespaced)]
 struct NewSpec {
     centimetres: u32,
 }
@@ -326,7 +326,8 @@ fn a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it() {
         let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
         let wish: CustomResourceDefinition = object(of_two_versions(&url, &certificate));
         definitions.create(&PostParams::default(), &wish).await.unwrap();
-        let served = crd::wait_until_served(&cluster.client, &cluster.env, &only_first(&wish));
+        let first = only_first(&wish);
+        let served = crd::wait_until_served(&cluster.client, &cluster.env, &first);
         cluster.env.timeout(Duration::from_secs(60), served).await.unwrap().unwrap();
         cluster.create(&Old::new("a", OldSpec { size: "7".to_owned() })).await;
 

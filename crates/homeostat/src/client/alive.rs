@@ -18,9 +18,9 @@ use super::connect;
 use super::tests::identity;
 use crate::Env;
 
-/// An open answer that will never go on: its server does not read any more what it is sent. The second
-/// keeps the connection open.
-async fn abandoned(query: &str) -> (Response<Body>, std::net::TcpStream) {
+/// An open answer that will never go on: its server does not read any more what it is sent. The others
+/// keep the connection open.
+async fn abandoned(query: &str) -> (Response<Body>, kube::Client, std::net::TcpStream) {
     let (certificate, tls) = identity(&["h2"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
@@ -54,13 +54,13 @@ async fn abandoned(query: &str) -> (Response<Body>, std::net::TcpStream) {
     let (answer, (server, held)) = join(client.send(request), serving).await;
     end.send(()).unwrap();
     server.await.unwrap();
-    (answer.unwrap(), held)
+    (answer.unwrap(), client, held)
 }
 
 #[tokio::test]
 async fn a_body_whose_server_is_gone_breaks_within_a_minute() {
     for query in ["?watch=true", ""] {
-        let (answer, held) = abandoned(query).await;
+        let (answer, client, held) = abandoned(query).await;
         let env = Env::system();
         // From here on nothing can happen but the end of a wait.
         tokio::time::pause();
@@ -71,7 +71,7 @@ async fn a_body_whose_server_is_gone_breaks_within_a_minute() {
         let waited = env.instant() - began;
         tokio::time::resume();
         assert!(broken.unwrap().is_err() && waited <= Duration::from_secs(60), "{waited:?}");
-        drop(held);
+        drop((client, held));
     }
 }
 
@@ -79,13 +79,21 @@ async fn a_body_whose_server_is_gone_breaks_within_a_minute() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_system_asks_for_the_other_end_of_silent_connections() {
-    let (answer, held) = abandoned("").await;
+    let (answer, client, held) = abandoned("").await;
     let ports = (held.peer_addr().unwrap().port(), held.local_addr().unwrap().port());
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find(|row| {
-        row[1].ends_with(&format!(":{:04X}", ports.0))
-            && row[2].ends_with(&format!(":{:04X}", ports.1))
-    });
-    assert!(row.as_ref().is_some_and(|row| row[5].starts_with("02:")), "{row:?}");
-    drop(answer);
+    let ends = [ports.0, ports.1].map(|port| format!(":{port:04X}"));
+    let timer = || {
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = rows.find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1]));
+        row.map(|row| row[5].to_owned()).unwrap_or_default()
+    };
+    // `01` as long as something that was sent has not arrived.
+    let mut is = timer();
+    while is.starts_with("01:") {
+        tokio::task::yield_now().await;
+        is = timer();
+    }
+    assert!(is.starts_with("02:"), "{is}");
+    drop((answer, client));
 }

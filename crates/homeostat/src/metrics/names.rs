@@ -78,7 +78,7 @@ fn every_metric_has_its_name_and_there_is_no_other() {
         silent,
     ];
     for gauge in gauges {
-        gauge.get_or_create(&of("c"));
+        drop(gauge.get_or_create(&of("c")));
     }
     let text = metrics.text();
     let mut shown: Vec<&str> =

@@ -5,11 +5,12 @@
 //!
 //! | what they do | test |
 //! |---|---|
-//! | queue: one entry per key, never on two workers, once more if added meanwhile | `queue::a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile` |
+//! | queue: one entry per key, never on two workers, once more if added meanwhile | `queue::a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile`, on several threads `threads::*` |
 //! | queue: shutdown drains or drops | `queue::shutting_down_drains_what_is_ready_and_drops_timers`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
 //! | queue: delays, the earlier wins, an event consumes them | `queue::of_two_timers_the_earlier_wins`, `queue::an_event_consumes_a_pending_requeue` |
 //! | queue: rate limits per key and for all; what is forgotten costs nothing | `queue::a_failing_key_waits_one_two_four_up_to_three_hundred_seconds`, `queue::a_rate_spreads_keys_out_after_a_burst`, `queue::a_key_that_is_well_costs_no_memory` |
 //! | queue: metrics | `lifecycle::queues_are_counted_under_the_names_that_dashboards_know` |
+//! | queue: fair, here between namespaces | `isolation::a_namespace_with_many_objects_holds_up_no_other` |
 //! | queue: priorities | `queue::events_go_before_the_first_list_but_never_starve_it`, `queue::a_key_of_the_first_list_that_polls_is_not_low_for_ever` |
 //! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
 //! | results and errors | `contract::*` |
@@ -19,6 +20,7 @@
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
+//! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written` |
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
@@ -28,15 +30,19 @@
 //! | warnings of the API are logged | `spans::requests_have_spans_and_what_the_api_warns_of_is_told_once` |
 //! | writes: create, patch, apply, delete with preconditions | `children::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
-//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
+//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
 //! | conditions | `condition::*`, `status::*` |
 //! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
-//! | leader election | `lease::*`, `leader::*` |
+//! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
+//! | a stop within `terminationGracePeriodSeconds` | `leader::a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it` |
+//! | names of metrics | `metrics::every_metric_has_its_name_and_there_is_no_other` |
+//! | rules of RBAC | `permissions::*` |
+//! | 429 and `Retry-After` | `busy::*`, `client::a_busy_server_is_asked_again_when_it_says` |
 //! | unstructured objects, metadata alone, field indexes | `kinds::*`, `partial::*` |
 //! | several namespaces, here also ones that change | `namespaces::*` |
 //! | who runs and why, in every line of the log | `spans::*` |
 //! | certificates of webhooks | `webhook::*`, `webhooks` |
-//! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `signals` |
+//! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `webhooks::a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `signals` |
 //!
 //! | trap | test |
 //! |---|---|
@@ -63,7 +69,33 @@
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
 //! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
 //! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |
+//! | checks that can only be added before the start | `lifecycle::a_check_may_come_later_and_one_that_panics_is_a_problem_in_words` |
+//! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
+//! | typed and unstructured copies of one kind | `kinds::a_typed_and_a_dynamic_view_of_one_kind_share_one_watch` |
+//! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+//!
+//! What they have and this runtime leaves out, and why.
+//!
+//! | left out | why |
+//! |---|---|
+//! | controllers outside a manager, stopping one of several, watches that are added or removed later | a manager with one controller is small: start and stop that; `Namespaces` and `Context::follow` change what is watched; `cache` and `queue` are for loops by hand |
+//! | a queue or rate limiter of one's own in a controller | `Rules` has what they are used for: backoff, rate, lanes, debounce; `Queue` is public |
+//! | more than two priorities, `Result.Priority` | the first list and `background` go behind the rest, and one turn in nine is theirs; nobody has to choose numbers |
+//! | resync (`SyncPeriod`) | a relist tells exact differences, so nothing is missed that a resync would find; `RequeueAfter` for what is outside |
+//! | aggregation of similar events, annotations on events (`AnnotatedEventf`) | events.k8s.io/v1 has series, and `related` and `action` for more words |
+//! | `DeleteAllOf`, dry run, evictions, tokens through the context | `Context::client` sends whatever `kube` knows, through the same fence, limits and metrics |
+//! | a RESTMapper | a `Kind` says its plural; `Kind::discover` asks the API |
+//! | owner references without `controller` | what several own is nobody's to correct; `Related::owned_by_any` reads those that others wrote |
+//! | a second cluster in one manager | two managers: they share nothing |
+//! | runnables that are added after the start | `tokio::spawn` |
+//! | metrics over TLS with authentication, pprof | a sidecar or the mesh does the first, the system's own profilers the second |
+//! | `?verbose` and single checks of `/readyz` | it always names every check |
+//! | a grace of 0 or for ever | any `Duration` |
+//! | labels on the lease, `OnNewLeader` | others may label it, a renewal leaves that alone; who leads is a line of the log |
+//! | the label `priority` of `workqueue_depth` | there are two priorities, of which one is empty but at the start |
+//! | metrics of certificates, panics of webhooks | the readiness says when a certificate cannot be renewed; a webhook that panics is counted by its code |
+//! | in-cluster credentials before `~/.kube/config` | few Pods have one, and who puts it there means it |
 //!
 //! And the defects of kube-rs 5 that keep its runtime out of this one.
 //!
@@ -71,7 +103,7 @@
 //! |---|---|
 //! | a: an error at the start of a watch never leads to a list | `watch::gone_at_the_start_of_a_watch_lists_again` |
 //! | b: what vanished during a gap is never told as deleted, and its owner sleeps on | `watch::whatever_vanished_during_a_gap_is_told_as_deleted`, `cache::a_list_becomes_exact_deltas`, `gaps::a_child_that_vanished_during_a_gap_wakes_its_owner` |
-//! | c: one undecodable object stops the list of all | `watch::one_unreadable_object_never_stops_the_others`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
+//! | c: one undecodable object stops the list of all, or leaves the store stale without a word | `watch::one_unreadable_object_never_stops_the_others`, `watch::unreadable::*`, `panics::what_was_cached_before_its_transform_panicked_stays_and_is_said_to_be_old`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
 //! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece` |
 //! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
 //! | one backoff for all watches | `gaps::a_watch_that_begins_to_fail_slows_no_other`, `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
@@ -83,7 +115,7 @@
 //! | no retry counter, no time-out | `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //!
 //! Queue (against a naive model), watch machine and lease machine are property-tested with 10,000
-//! cases each: `queue::model`, `watch::tests`, `lease::tests`.
+//! cases each: `queue::model`, `watch::model`, `lease::tests`.
 
 use std::sync::{Arc, Mutex};
 
