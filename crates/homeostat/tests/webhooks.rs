@@ -290,7 +290,7 @@ struct OldSpec {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
-#[kube(group = "order.homeostat.dev", version = "v2", kind = "Old", root = "New", namespaced)]
+#[kube(group = "order.homeostat.dev", version = "v2", kind = "Old", root = "Newer", namespaced)]
 struct NewSpec {
     centimetres: u32,
 }
@@ -331,12 +331,12 @@ fn a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it() {
         cluster.env.timeout(Duration::from_secs(60), served).await.unwrap().unwrap();
         cluster.create(&Old::new("a", OldSpec { size: "7".to_owned() })).await;
 
-        let conversion = Conversion::<New>::new().version(
+        let conversion = Conversion::<Newer>::new().version(
             |old: &Old| {
                 let centimetres = old.spec.size.parse().map_err(homeostat::Error::terminal)?;
-                Ok(New::new(&old.name_any(), NewSpec { centimetres }))
+                Ok(Newer::new(&old.name_any(), NewSpec { centimetres }))
             },
-            |new: &New| {
+            |new: &Newer| {
                 let size = new.spec.centimetres.to_string();
                 Ok(Old::new(&new.name_any(), OldSpec { size }))
             },
@@ -344,7 +344,7 @@ fn a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it() {
         let webhooks = Webhooks::new(address, Certificate::pem(&*certificate, key));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);
-        let look = move |new: Arc<New>, _: Context<New>| {
+        let look = move |new: Arc<Newer>, _: Context<Newer>| {
             log.lock().unwrap().push(new.spec.centimetres);
             async { Ok(Outcome::Done) }
         };
