@@ -12,6 +12,7 @@ mod admitted;
 mod aggregation;
 mod apply;
 mod certificates;
+mod changes;
 mod conformance;
 mod conversion;
 #[path = "../converter/mod.rs"]
