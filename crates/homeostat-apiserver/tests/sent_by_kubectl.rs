@@ -71,7 +71,7 @@ fn delete_options_of_any_version_keep_a_grace_period_of_zero() {
 
 #[test]
 fn a_kind_that_is_not_built_in_is_an_error_that_names_it() {
-    let error = proto::decode(&enveloped("example.com/v1", "Thing", &[])).unwrap_err();
+    let error = proto::decode(&enveloped("example.com/v1", "Thing", &[]), ("", "")).unwrap_err();
     assert!(error.to_string().contains("Thing"), "{error}");
 }
 
@@ -81,6 +81,7 @@ fn an_envelope_inside_an_envelope_is_refused() {
     let inner = enveloped("v1", "Secret", &[]);
     let length = u8::try_from(inner.len()).unwrap();
     let revision = [&[0x12, length + 2, 0x0a, length], inner.as_slice()].concat();
-    let error = proto::decode(&enveloped("apps/v1", "ControllerRevision", &revision)).unwrap_err();
+    let error = proto::decode(&enveloped("apps/v1", "ControllerRevision", &revision), ("", ""))
+        .unwrap_err();
     assert!(matches!(error, proto::ProtoError::NotJson { .. }), "{error}");
 }
