@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::schema::{Bounds, ListType, Node, NodeId, Rule, Schema, Schemas, Type};
+use crate::warn::is_known_format as is_known;
 
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -15,14 +16,16 @@ pub(super) fn build(document: &Value) -> (Schemas, NodeId) {
     let metadata = crate::schema::builtin::schemas()
         .named(OBJECT_META)
         .map_or_else(|| NodeId(0), |meta| copy(meta, &mut schemas, &mut BTreeMap::new()));
-    let mut builder = Builder { schemas, metadata };
+    let mut builder = Builder { schemas, metadata, stands_alone: false };
     let root = builder.node(document, true);
     (builder.schemas, root)
 }
 
-/// The arena of a schema that stands for a value inside an object.
+/// The arena of a schema that stands for a value inside an object. All its formats count, known or
+/// not, and what may be an integer or a string may be anything, unless the schema says it again.
 pub(super) fn build_value(document: &Value) -> (Schemas, NodeId) {
-    let mut builder = Builder { schemas: Schemas::default(), metadata: NodeId(0) };
+    let schemas = Schemas::default();
+    let mut builder = Builder { schemas, metadata: NodeId(0), stands_alone: true };
     builder.metadata = builder.schemas.add(Node { preserve_unknown: true, ..Node::default() });
     let root = builder.node(document, false);
     (builder.schemas, root)
@@ -50,6 +53,7 @@ fn copy(from: Schema<'_>, into: &mut Schemas, done: &mut BTreeMap<NodeId, NodeId
 struct Builder {
     schemas: Schemas,
     metadata: NodeId,
+    stands_alone: bool,
 }
 
 impl Builder {
@@ -83,8 +87,18 @@ impl Builder {
         let items =
             get("items").filter(|items| items.is_object()).map(|items| self.node(items, false));
         let not = get("not").map(|not| self.node(not, false));
+        let mut bounds = bounds(document);
+        let named = document.get("type").and_then(Value::as_str).unwrap_or_default();
+        let stands_alone = self.stands_alone;
+        bounds.format = bounds
+            .format
+            .filter(|format| !format.is_empty() && (stands_alone || is_known(named, format)));
+        let ty = match ty(document) {
+            Type::IntOrString if stands_alone => Type::Any,
+            ty => ty,
+        };
         self.schemas.add(Node {
-            ty: ty(document),
+            ty,
             properties,
             additional,
             items,
@@ -99,7 +113,7 @@ impl Builder {
                 _ => ListType::Atomic,
             },
             atomic_map: get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic"),
-            bounds: bounds(document),
+            bounds,
             all_of,
             any_of,
             one_of,
@@ -126,7 +140,7 @@ fn ty(document: &Value) -> Type {
 }
 
 fn bounds(document: &Value) -> Bounds {
-    let count = |name: &str| document.get(name).and_then(Value::as_u64);
+    let count = |name: &str| document.get(name).and_then(Value::as_i64);
     let number = |name: &str| document.get(name).and_then(Value::as_f64);
     let flag = |name: &str| document.get(name) == Some(&Value::Bool(true));
     let text = |name: &str| document.get(name).and_then(Value::as_str).map(str::to_owned);

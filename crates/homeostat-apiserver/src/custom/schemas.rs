@@ -115,7 +115,7 @@ fn default_values(document: &Value, path: &str, is_root: bool, errors: &mut Vec<
         }
         for error in validate::schema(schemas.at(root), default, None) {
             let below = match error.path.as_str() {
-                "" => String::new(),
+                "" | validate::NOWHERE => String::new(),
                 path if path.starts_with('[') => path.to_owned(),
                 path => format!(".{path}"),
             };

@@ -290,7 +290,21 @@ fn is_int_or_string(document: &Value) -> bool {
         text(found, "/type") == ty
             && !internal::fields(SCHEMA)
                 .iter()
-                .any(|field| field.from != "type" && field.is_set(found))
+                .any(|field| field.from != "type" && field.is_set(found) && says(found, field.from))
     };
     matches!(either[..], [first, second] if is_only(first, "integer") && is_only(second, "string"))
+}
+
+/// Whether a keyword that is there says something that a structural schema keeps.
+fn says(document: &Value, keyword: &str) -> bool {
+    let value = &document[keyword];
+    match keyword {
+        "$ref" | "patternProperties" | "dependencies" | "definitions" => false,
+        "allOf" | "anyOf" | "oneOf" | "enum" => {
+            value.as_array().is_some_and(|list| !list.is_empty())
+        }
+        "items" => value.is_object(),
+        "additionalProperties" => value != &Value::Bool(false),
+        _ => true,
+    }
 }

@@ -111,11 +111,11 @@ pub struct Bounds {
     /// The number must be a multiple of this.
     pub multiple_of: Option<f64>,
     /// Bounds on the length of strings.
-    pub length: (Option<u64>, Option<u64>),
+    pub length: (Option<i64>, Option<i64>),
     /// Bounds on the number of items.
-    pub items: (Option<u64>, Option<u64>),
+    pub items: (Option<i64>, Option<i64>),
     /// Bounds on the number of properties.
-    pub properties: (Option<u64>, Option<u64>),
+    pub properties: (Option<i64>, Option<i64>),
     /// No two items are equal.
     pub unique_items: bool,
 }

@@ -24,6 +24,7 @@ pub use builtin::{builtin, change};
 pub use metadata::object_meta;
 pub(crate) use rules::short_rules;
 pub use rules::{Rules, rules};
+pub(crate) use schema::NOWHERE;
 pub use schema::schema;
 
 pub(crate) use metadata::{STANDARD_FINALIZERS, annotations, labels};
@@ -95,7 +96,7 @@ fn custom(
     } else if rules::has_rules(kind) {
         let detail = "some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation";
-        errors.push(invalid(schema::NOWHERE, Value::Null, detail));
+        errors.push(invalid(NOWHERE, Value::Null, detail));
     }
     errors
 }

@@ -11,10 +11,11 @@ use super::{format, invalid, join, not_supported};
 use crate::alike;
 use crate::custom::OBJECT_META;
 use crate::field::{FieldError, Reason};
+use crate::go::internal::in_order;
 use crate::schema::{ListType, Node, Schema, Type};
 
 /// The path of what is wrong with no field in particular.
-pub(super) const NOWHERE: &str = "<nil>";
+pub(crate) const NOWHERE: &str = "<nil>";
 
 /// All that the schema refuses in the value.
 #[must_use]
@@ -38,12 +39,9 @@ fn check(
     if value.is_null() && node.nullable {
         return;
     }
-    if let Some(wanted) = wrong_type(node, value) {
-        let found = json_type(value);
+    if let Some((wanted, found)) = wrong_type(node, value) {
         let detail = format!("{path} in body must be of type {wanted}: {found:?}");
         errors.push(FieldError::new(path, Reason::TypeInvalid, Value::from(found), detail));
-        allowed(node, value, path, errors);
-        return;
     }
     bounds(node, value, path, errors);
     allowed(node, value, path, errors);
@@ -140,11 +138,12 @@ pub(super) fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// The type that was wanted, when the value has another one.
-fn wrong_type(node: &Node, value: &Value) -> Option<&'static str> {
+/// The type that was wanted and the one that was found, when they are not the same. Where there is a
+/// format, its name stands for the type, unless a text or a list was found.
+fn wrong_type<'n>(node: &'n Node, value: &Value) -> Option<(&'n str, &'static str)> {
     let whole = |number: &serde_json::Number| number.as_f64().is_some_and(|n| n.fract() == 0.0);
     let (fits, wanted) = match node.ty {
-        Type::Any => (true, ""),
+        Type::Any => (node.bounds.format.is_none(), ""),
         Type::Object => (value.is_object(), "object"),
         Type::Array => (value.is_array(), "array"),
         Type::String => (value.is_string(), "string"),
@@ -155,15 +154,40 @@ fn wrong_type(node: &Node, value: &Value) -> Option<&'static str> {
             (value.is_string() || matches!(value, Value::Number(n) if whole(n)), "integer,string")
         }
     };
-    if fits { None } else { Some(wanted) }
+    let is_number = matches!(node.ty, Type::Number | Type::Integer | Type::IntOrString);
+    let format = node.bounds.format.as_deref().filter(|_| !value.is_null());
+    match (format, value) {
+        _ if fits => None,
+        (Some(_), Value::String(_) | Value::Array(_)) if !is_number => None,
+        (None, _) | (_, Value::String(_) | Value::Array(_)) => Some((wanted, json_type(value))),
+        (Some(format), value) => {
+            let found = match json_type(value) {
+                "integer" => "int64",
+                "number" => "float64",
+                _ => "",
+            };
+            (format != found).then_some((format, found))
+        }
+    }
 }
 
 fn too(path: &str, reason: Reason, value: Option<Value>, detail: String) -> FieldError {
     FieldError { path: path.to_owned(), reason, value, detail }
 }
 
-fn plural(most: u64, one: &str, many: &str) -> String {
+fn plural(most: i64, one: &str, many: &str) -> String {
     format!("{most} {}", if most == 1 { one } else { many })
+}
+
+fn at_most(most: i64) -> String {
+    match most {
+        ..0 => "has too many items".to_owned(),
+        most => format!("must have at most {}", plural(most, "item", "items")),
+    }
+}
+
+fn count(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -192,17 +216,26 @@ fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
                 }
                 _ => {}
             }
-            if let Some(factor) = bounds.multiple_of
-                && (number / factor).fract() != 0.0
-            {
-                refuse(format!("should be a multiple of {factor}"));
+            match bounds.multiple_of {
+                Some(factor) if factor <= 0.0 => {
+                    let detail =
+                        format!("factor MultipleOf declared for {path} must be positive: {factor}");
+                    errors.push(invalid(path, in_order(&factor.into()), detail));
+                }
+                Some(factor) if (number / factor).fract() != 0.0 => {
+                    refuse(format!("should be a multiple of {factor}"));
+                }
+                _ => {}
             }
         }
         Value::String(text) => {
-            let length = text.chars().count() as u64;
+            let length = count(text.chars().count());
             // the first of these that is broken is the one reported
             if let Some(most) = bounds.length.1.filter(|most| length > *most) {
-                let detail = format!("may not be more than {}", plural(most, "byte", "bytes"));
+                let detail = match most {
+                    ..0 => "value is too long".to_owned(),
+                    most => format!("may not be more than {}", plural(most, "byte", "bytes")),
+                };
                 errors.push(too(path, Reason::TooLong, None, detail));
             } else if let Some(least) = bounds.length.0.filter(|least| length < *least) {
                 refuse(format!("should be at least {least} chars long"));
@@ -217,22 +250,24 @@ fn bounds(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
             }
         }
         Value::Array(items) => {
-            let count = items.len() as u64;
+            let count = count(items.len());
             if let Some(least) = bounds.items.0.filter(|least| count < *least) {
-                refuse(format!("should have at least {least} items"));
+                let detail = format!("{path} in body should have at least {least} items");
+                errors.push(invalid(path, count, detail));
             }
             if let Some(most) = bounds.items.1.filter(|most| count > *most) {
-                let detail = format!("must have at most {}", plural(most, "item", "items"));
+                let detail = at_most(most);
                 errors.push(too(path, Reason::TooMany, Some(Value::from(count)), detail));
             }
         }
         Value::Object(object) => {
-            let count = object.len() as u64;
+            let count = count(object.len());
             if let Some(least) = bounds.properties.0.filter(|least| count < *least) {
-                refuse(format!("should have at least {least} properties"));
+                let detail = format!("{path} in body should have at least {least} properties");
+                errors.push(invalid(path, count, detail));
             }
             if let Some(most) = bounds.properties.1.filter(|most| count > *most) {
-                let detail = format!("must have at most {}", plural(most, "item", "items"));
+                let detail = at_most(most);
                 errors.push(too(path, Reason::TooMany, Some(Value::from(count)), detail));
             }
         }
@@ -282,8 +317,8 @@ fn unique(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>
 
 fn junctors(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let node = schema.node();
-    for id in &node.all_of {
-        check(schema.sibling(*id), value, None, path, errors);
+    if value.is_null() {
+        return;
     }
     let tried = |ids: &[crate::schema::NodeId]| -> Vec<Vec<FieldError>> {
         let judge = |id: &crate::schema::NodeId| {
@@ -293,25 +328,40 @@ fn junctors(schema: Schema<'_>, value: &Value, path: &str, errors: &mut Vec<Fiel
         };
         ids.iter().map(judge).collect()
     };
+    let refuse = |errors: &mut Vec<FieldError>, words: &str| {
+        errors.push(invalid(NOWHERE, "", format!("{path:?} must {words}")));
+    };
+    // Of those that refuse it, the one that has least against it is heard.
+    let mildest =
+        |all: Vec<Vec<FieldError>>| all.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    let accepted = |all: &[Vec<FieldError>]| all.iter().filter(|found| found.is_empty()).count();
     let any_of = tried(&node.any_of);
-    if !any_of.is_empty() && !any_of.iter().any(Vec::is_empty) {
-        let detail = format!("{path:?} must validate at least one schema (anyOf)");
-        errors.push(invalid(NOWHERE, "", detail));
-        errors.extend(any_of.into_iter().min_by_key(Vec::len).unwrap_or_default());
+    if !any_of.is_empty() && accepted(&any_of) == 0 {
+        refuse(errors, "validate at least one schema (anyOf)");
+        errors.extend(mildest(any_of));
     }
     let one_of = tried(&node.one_of);
-    let accepted = one_of.iter().filter(|found| found.is_empty()).count();
-    if !one_of.is_empty() && accepted != 1 {
-        let found = if accepted == 0 { "Found none valid" } else { "Found 2 valid alternatives" };
-        let detail = format!("{path:?} must validate one and only one schema (oneOf). {found}");
-        errors.push(invalid(NOWHERE, "", detail));
-    }
-    if let Some(id) = node.not {
-        let mut found = Vec::new();
-        check(schema.sibling(id), value, None, path, &mut found);
-        if found.is_empty() {
-            let detail = format!("{path:?} must not validate the schema (not)");
-            errors.push(invalid(NOWHERE, "", detail));
+    match accepted(&one_of) {
+        _ if one_of.is_empty() => {}
+        0 => {
+            refuse(errors, "validate one and only one schema (oneOf). Found none valid");
+            errors.extend(mildest(one_of));
         }
+        1 => {}
+        several => {
+            let found = format!("Found {several} valid alternatives");
+            refuse(errors, &format!("validate one and only one schema (oneOf). {found}"));
+        }
+    }
+    let all_of = tried(&node.all_of);
+    if accepted(&all_of) != all_of.len() {
+        let none = if accepted(&all_of) == 0 { ". None validated" } else { "" };
+        refuse(errors, &format!("validate all the schemas (allOf){none}"));
+        errors.extend(all_of.into_iter().flatten());
+    }
+    if let Some(id) = node.not
+        && accepted(&tried(&[id])) == 1
+    {
+        refuse(errors, "not validate the schema (not)");
     }
 }

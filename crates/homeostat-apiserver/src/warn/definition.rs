@@ -56,16 +56,20 @@ fn unknown_formats(definition: &Value) -> Vec<&str> {
     found
 }
 
-fn collect<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
-    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
-    let format = text("format");
-    let is_known = match text("type") {
+/// Whether a format means something for values of a type; the others are ignored.
+pub(crate) fn is_known(ty: &str, format: &str) -> bool {
+    match ty {
         "" | "string" => FORMATS.contains(&format.replace('-', "").as_str()),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
         _ => false,
-    };
-    if !format.is_empty() && !is_known {
+    }
+}
+
+fn collect<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
+    let format = text("format");
+    if !format.is_empty() && !is_known(text("type"), format) {
         found.push(schema.get("format").and_then(Value::as_str).unwrap_or_default());
     }
     for name in ["items", "allOf", "anyOf", "oneOf", "not"] {

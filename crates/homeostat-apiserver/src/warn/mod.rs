@@ -10,6 +10,8 @@ mod service;
 mod storage;
 mod volumes;
 
+pub(crate) use definition::is_known as is_known_format;
+
 use homeostat_quota::Quantity;
 use serde_json::Value;
 

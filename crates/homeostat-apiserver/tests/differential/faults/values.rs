@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// How far below what an object has, faults go.
 const BEYOND: usize = 3;
 
+/// The same below the entries of a map.
+const BELOW_ENTRIES: usize = 0;
+
 /// A field, as a JSON pointer, and what it becomes; nothing if it is taken away.
 pub(super) type Fault = (String, Option<Value>);
 
@@ -114,6 +117,7 @@ fn walk(
             continue;
         };
         walk(below, value, &path, beyond, found);
+        entries(below, value, &path, found);
         if let Some(items) = below.items() {
             let item = value.and_then(|list| list.get(0));
             for wrong in wrong_values(items) {
@@ -121,6 +125,18 @@ fn walk(
             }
             walk(items, item, &format!("{path}/0"), beyond, found);
         }
+    }
+}
+
+/// The faults of what is in a map, not far below it.
+fn entries(map: Schema<'_>, present: Option<&Value>, path: &str, found: &mut Vec<Fault>) {
+    let Some(schema) = map.node().additional.map(|id| map.sibling(id)) else { return };
+    if schema.node().properties.is_empty() {
+        return;
+    }
+    for (name, value) in present.and_then(Value::as_object).into_iter().flatten() {
+        let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
+        walk(schema, Some(value), &path, BELOW_ENTRIES, found);
     }
 }
 
