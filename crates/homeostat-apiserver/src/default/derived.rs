@@ -28,11 +28,7 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
                 object.insert("serviceAccount".to_owned(), name.into());
             }
         }
-        "apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy"
-            if text(object, "type") == "RollingUpdate" =>
-        {
-            set(object, "rollingUpdate", json!({}));
-        }
+        "apps.v1.DeploymentStrategy" | "apps.v1.DaemonSetUpdateStrategy" => rolling(object),
         "apps.v1.StatefulSetUpdateStrategy" if text(object, "type").is_empty() => {
             set(object, "type", json!("RollingUpdate"));
             set(object, "rollingUpdate", json!({}));
@@ -67,6 +63,17 @@ pub(super) fn of_type(ty: &str, object: &mut Object) {
             }
         }
         _ => {}
+    }
+}
+
+/// How many Pods are replaced at a time: some if they are replaced so, and none where it does not matter.
+fn rolling(strategy: &mut Object) {
+    if text(strategy, "type") == "RollingUpdate" {
+        set(strategy, "rollingUpdate", json!({}));
+    } else if let Some(Value::Object(amounts)) = strategy.get_mut("rollingUpdate") {
+        for field in ["maxUnavailable", "maxSurge"] {
+            amounts.entry(field).or_insert_with(|| json!(0));
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Drawing<'_> {
     pub(super) fn next(&mut self) -> Option<i64> {
         let port = if self.dry_run {
             // A number that nobody gets is as good as any.
-            self.drawn.iter().max().copied().unwrap_or(PORTS.end) + 1
+            self.drawn.iter().max().map_or(PORTS.end, |last| (*last).max(0)) + 1
         } else {
             let taken = self.pool.taken();
             let middle = PORTS.start + BY_NUMBER;

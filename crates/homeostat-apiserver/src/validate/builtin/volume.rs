@@ -96,8 +96,7 @@ pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
     }
     volume_source::check(spec, "spec", report);
     portal(spec, text(value, "/metadata/name"), "spec", report);
-    let host = at(spec, "/hostPath/path").as_str().unwrap_or("no path");
-    if policy == "Recycle" && host.split('/').all(|part| matches!(part, "" | ".")) {
+    if policy == "Recycle" && is_root(text(spec, "/hostPath/path")) {
         let why = "may not be 'recycle' for a hostPath mount of '/'";
         report.forbidden("spec.persistentVolumeReclaimPolicy", why);
     }
@@ -107,6 +106,16 @@ pub(super) fn volume(value: &Value, old: Option<&Value>, report: &mut Report) {
     if let Some(old) = old {
         update(spec, at(old, "/spec"), report);
     }
+}
+
+/// Whether a path leads to everything.
+fn is_root(path: &str) -> bool {
+    let depth = path.split('/').fold(0_usize, |depth, part| match part {
+        "" | "." => depth,
+        ".." => depth.saturating_sub(1),
+        _ => depth + 1,
+    });
+    path.starts_with('/') && depth == 0
 }
 
 /// What a volume keeps.

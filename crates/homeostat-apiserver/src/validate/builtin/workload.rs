@@ -121,13 +121,15 @@ pub(super) fn stateful_set(value: &Value, old: Option<&Value>, report: &mut Repo
     if !matches!(policy, "OrderedReady" | "Parallel") {
         report.invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
     }
-    report.not_negative(value, "/spec/updateStrategy/rollingUpdate/partition");
     let service = text(value, "/spec/serviceName");
     if !service.is_empty() && old.is_none() {
         report.dns_label("spec.serviceName", service);
     }
     let strategy = text(value, "/spec/updateStrategy/type");
     let rolling = at(value, "/spec/updateStrategy/rollingUpdate");
+    if strategy == "RollingUpdate" {
+        report.not_negative(value, "/spec/updateStrategy/rollingUpdate/partition");
+    }
     if strategy == "OnDelete" && !rolling.is_null() {
         let shown = form("io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy", rolling);
         let detail = "only allowed for updateStrategy 'RollingUpdate'";

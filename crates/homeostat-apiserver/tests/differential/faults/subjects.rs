@@ -11,7 +11,7 @@ use super::{Servers, Way};
 use crate::script::{Step, Until};
 use crate::side::Side;
 
-/// Objects that are right, one or more of each kind.
+/// Objects that are right, one or more of each kind, some with a status of their own.
 const OBJECTS: &str = include_str!("objects.json");
 /// A status that is right for objects of each kind that has one, by the name of the resource.
 const STATUSES: &str = include_str!("statuses.json");
@@ -42,7 +42,8 @@ pub(super) fn all() -> Vec<Subject> {
         if object["metadata"].get("name").is_none() {
             object["metadata"]["name"] = json!("x");
         }
-        let status = statuses.get(&kind.plural).cloned().unwrap_or_default();
+        let own = object.as_object_mut().and_then(|fields| fields.shift_remove("status"));
+        let status = own.or_else(|| statuses.get(&kind.plural).cloned()).unwrap_or_default();
         Subject { kind, object, status }
     };
     objects.into_iter().map(subject).collect()
