@@ -47,6 +47,7 @@ use std::time::Duration;
 
 use homeostat_env::Env;
 use tokio::sync::Notify;
+use tokio::task::coop;
 use tokio::time::Instant;
 
 pub use backoff::Backoff;
@@ -115,6 +116,8 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         // to move about.
         let mut sleep = None;
         poll_fn(move |context| {
+            // Who always finds a key gives way now and then, or nobody else would have its thread.
+            let turn = ready!(coop::poll_proceed(context));
             loop {
                 if sleep.is_none() {
                     let mut bell = Bell::new(&shared.work);
@@ -122,6 +125,7 @@ impl<T: Hash + Eq + Clone> Queue<T> {
                     if let Some(id) = guarded.machine.next(|| shared.now()) {
                         shared.publish(&guarded);
                         bell.ring_if(guarded.needs_sleeper());
+                        turn.made_progress();
                         return Poll::Ready(guarded.machine.hand_out(id));
                     }
                     if guarded.machine.is_over() {
