@@ -54,6 +54,17 @@ pub(crate) fn accepted(headers: &HeaderMap) -> Result<Accepted, Status> {
     accepted_as(headers, &Form::ALL)
 }
 
+/// What a refusal is written in, which has one form; nothing if the client reads only others.
+pub(crate) fn for_refusals(headers: &HeaderMap) -> Option<Encoding> {
+    let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    // Whoever routes requests does not know this one; whoever writes refusals does.
+    let takes_all = header.split(',').any(|clause| clause.trim() == "*");
+    match accepted_as(headers, &[Form::Object]) {
+        Ok(accepted) => Some(accepted.encoding),
+        Err(_) => takes_all.then_some(Encoding::Json),
+    }
+}
+
 /// The same where there are only those forms.
 pub(crate) fn accepted_as(headers: &HeaderMap, forms: &[Form]) -> Result<Accepted, Status> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");

@@ -11,7 +11,7 @@ use super::body::{self, Body};
 use super::call::Call;
 use super::dressed::Dress;
 use super::marks::Marks;
-use super::negotiate::{self, Accepted, Form};
+use super::negotiate::{self, Accepted};
 use super::route::{self, ResourcePath, Route};
 use super::websocket::Offer;
 use super::{answer, discovery, health, node, patches};
@@ -28,9 +28,7 @@ use crate::status::Status;
 pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Response<Body> {
     let head = request.method() == Method::HEAD;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    // A refusal has one form.
-    let encoding = negotiate::accepted_as(request.headers(), &[Form::Object]);
-    let encoding = encoding.ok().map(|accepted| accepted.encoding);
+    let encoding = negotiate::for_refusals(request.headers());
     let mut measure = Measure::begin(&shared.metrics, &shared.registry.env);
     let mut marks = Marks::new(&shared.registry, request.headers());
     let dress = Dress::wanted(&request);
