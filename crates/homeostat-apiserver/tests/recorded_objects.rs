@@ -47,6 +47,11 @@ fn create(kind: &Kind, mut object: Value) -> Outcome {
         // Admission gives every Pod an account before it is judged.
         object["spec"]["serviceAccountName"] = json!("default");
     }
+    if kind.kind == "Job" && object["spec"].get("selector").is_none() {
+        // As does every Job a selector, which nobody else has.
+        let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+        object["spec"]["selector"] = json!({"matchLabels": labels});
+    }
     let errors = validate::object(kind, &object, None);
     if errors.is_empty() { Outcome::Stored(object) } else { Outcome::Refused(errors) }
 }

@@ -13,8 +13,8 @@ use prometheus_client::metrics::counter::Counter;
 use super::negotiate::Form;
 use super::render::View;
 use crate::kinds::Kind;
-use crate::registry::fields;
 use crate::registry::selector::Selector;
+use crate::registry::{convert, fields};
 use crate::store::{Change, Stored};
 
 /// Bodies from this size on are sent as they lie in the store; smaller ones are cheaper to copy
@@ -30,7 +30,7 @@ pub(crate) enum Event {
     Modified(Arc<Change>),
     Deleted(Arc<Change>),
     /// It is still there, but not selected any more.
-    Left(Arc<Stored>),
+    Left(Arc<Change>),
     Bookmark(u64),
     /// The bookmark after the initial events.
     InitialEnd(u64),
@@ -65,7 +65,7 @@ impl Events {
             (false, true) => Some(Event::Added(change.clone())),
             (true, true) => Some(Event::Modified(change.clone())),
             (true, false) if change.deleted => Some(Event::Deleted(change.clone())),
-            (true, false) => change.departed().map(Event::Left),
+            (true, false) => Some(Event::Left(change.clone())),
         }
     }
 
@@ -78,7 +78,7 @@ impl Events {
             Event::Added(change) => ("ADDED", self.changed(change)),
             Event::Modified(change) => ("MODIFIED", self.changed(change)),
             Event::Deleted(change) => ("DELETED", self.changed(change)),
-            Event::Left(object) => ("DELETED", self.view.object(&self.kind, object)),
+            Event::Left(change) => ("DELETED", self.departed(change)),
             Event::Bookmark(revision) => {
                 ("BOOKMARK", self.view.bookmark(&self.kind, *revision, false))
             }
@@ -90,15 +90,33 @@ impl Events {
         self.view.headers = false;
     }
 
-    /// The changed object. Tables are made for each watcher: they show ages, and their first line
-    /// differs.
+    /// The changed object.
     fn changed(&self, change: &Change) -> Bytes {
-        let shared = matches!(self.view.form, Form::Metadata | Form::MetadataList)
-            && change.object.api_version == self.kind.api_version();
-        if shared {
-            return change.metadata(|object| self.view.object(&self.kind, object));
+        self.shared(change, &change.object, "")
+    }
+
+    /// The object as it was, for those from whose selection it went.
+    fn departed(&self, change: &Change) -> Bytes {
+        let object = change.departed();
+        object.map(|object| self.shared(change, &object, "departed")).unwrap_or_default()
+    }
+
+    /// An object of a change in the form of this watcher, which others share.
+    fn shared(&self, change: &Change, object: &Arc<Stored>, which: &str) -> Bytes {
+        let encode = || self.view.object(&self.kind, object);
+        let View { form, include, now, headers } = self.view;
+        if form == Form::Object && convert::is_as_stored(&self.kind, object) {
+            return encode();
         }
-        self.view.object(&self.kind, &change.object)
+        let version = self.kind.api_version();
+        let name = match form {
+            // They show ages, and the first one of a watch names the columns.
+            Form::Table => {
+                format!("{which} {version} {form:?} {include:?} {headers} {}", now.as_second())
+            }
+            _ => format!("{which} {version} {form:?}"),
+        };
+        change.form(&name, encode)
     }
 }
 
@@ -242,14 +260,40 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_encoded_once_for_all_watchers_who_want_its_metadata() {
+    fn a_change_is_encoded_once_for_all_watchers_who_want_the_same_form() {
+        let store = Store::new(Limits::default());
+        let mut watcher = store.watch("configmaps", store.revision()).unwrap();
+        write(&store, 0, 2);
+        write(&store, 0, 1);
+        let change = watcher.next().now_or_never().unwrap().unwrap().remove(1);
+        let shown = |form| events("", form).changed(&change);
+        for form in [Form::Metadata, Form::Table] {
+            assert_eq!(shown(form).as_ptr(), shown(form).as_ptr(), "{form:?}");
+            let left = || events("app=web", form).departed(&change);
+            assert_eq!(left().as_ptr(), left().as_ptr(), "{form:?}");
+            assert_ne!(left(), shown(form), "{form:?}");
+        }
+        // The whole object is the very bytes that are stored.
+        assert_eq!(shown(Form::Object).as_ptr(), change.object.body.as_ptr());
+        // In a version of its own, which is not the stored one.
+        let kinds = crate::kinds::builtin();
+        let kind = kinds.iter().find(|kind| kind.resource() == "events.events.k8s.io").unwrap();
+        let other = || Events { kind: kind.clone(), ..events("", Form::Object) }.changed(&change);
+        assert_eq!(other().as_ptr(), other().as_ptr());
+    }
+
+    #[test]
+    fn a_table_shows_the_age_at_its_time() {
         let store = Store::new(Limits::default());
         let mut watcher = store.watch("configmaps", store.revision()).unwrap();
         write(&store, 0, 2);
         let change = watcher.next().now_or_never().unwrap().unwrap().remove(0);
-        let shown = |form| events("", form).changed(&change);
-        assert_eq!(shown(Form::Metadata).as_ptr(), shown(Form::Metadata).as_ptr());
-        // The whole object is the very bytes that are stored.
-        assert_eq!(shown(Form::Object).as_ptr(), change.object.body.as_ptr());
+        let at = |second| {
+            let mut events = events("", Form::Table);
+            events.view.now = Timestamp::from_second(second).unwrap();
+            events.changed(&change)
+        };
+        assert_eq!(at(7).as_ptr(), at(7).as_ptr());
+        assert_ne!(at(7).as_ptr(), at(8).as_ptr());
     }
 }

@@ -161,7 +161,7 @@ pub(crate) fn value(kind: &Kind, stored: &Stored) -> Value {
 }
 
 /// Whether the stored bytes are what the kind shows.
-fn is_as_stored(kind: &Kind, stored: &Stored) -> bool {
+pub(crate) fn is_as_stored(kind: &Kind, stored: &Stored) -> bool {
     let current =
         |custom: &Custom| custom.versions.conversion.is_some() || is_current(custom, stored);
     stored.api_version == kind.api_version()

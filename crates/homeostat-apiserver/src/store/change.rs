@@ -1,6 +1,7 @@
 //! One change of one object, and the forms of it that all watchers share.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 
@@ -16,15 +17,18 @@ pub struct Change {
     /// Whether the commit removed it.
     pub deleted: bool,
     left: OnceLock<Arc<Stored>>,
-    metadata: OnceLock<Bytes>,
+    forms: Mutex<VecDeque<(String, Bytes)>>,
 }
+
+/// So many forms of a change are kept. Watchers ask for them at the same time, so a few will do.
+const FORMS: usize = 4;
 
 /// What a change costs besides the bodies it keeps.
 const OVERHEAD: usize = 160;
 
 impl Change {
     pub(crate) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {
-        Self { object, previous, deleted, left: OnceLock::new(), metadata: OnceLock::new() }
+        Self { object, previous, deleted, left: OnceLock::new(), forms: Mutex::default() }
     }
 
     /// The object before the commit, shown at the revision of the commit: what those see from whose
@@ -35,9 +39,18 @@ impl Change {
         Some(self.left.get_or_init(|| Arc::new(previous.at(self.object.revision))).clone())
     }
 
-    /// The object's metadata in the form `encode` gives it, made once for everybody who asks.
-    pub fn metadata(&self, encode: impl FnOnce(&Arc<Stored>) -> Bytes) -> Bytes {
-        self.metadata.get_or_init(|| encode(&self.object)).clone()
+    /// The form of that name, as `encode` makes it: once for everybody who asks while it is kept.
+    pub fn form(&self, name: &str, encode: impl FnOnce() -> Bytes) -> Bytes {
+        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bytes)) = forms.iter().find(|(known, _)| known == name) {
+            return bytes.clone();
+        }
+        let bytes = encode();
+        if forms.len() == FORMS {
+            forms.pop_front();
+        }
+        forms.push_back((name.to_owned(), bytes.clone()));
+        bytes
     }
 
     /// The bytes that are kept for the sake of this change alone. A live object is not among them,
