@@ -48,9 +48,19 @@ fn create(kind: &Kind, mut object: Value) -> Outcome {
         object["spec"]["serviceAccountName"] = json!("default");
     }
     if kind.kind == "Job" && object["spec"].get("selector").is_none() {
-        // As does every Job a selector, which nobody else has.
-        let labels = object["spec"]["template"]["metadata"]["labels"].clone();
-        object["spec"]["selector"] = json!({"matchLabels": labels});
+        // As does every Job a selector that nobody else has, and its Pods the labels for it.
+        let (uid, name) = (json!("u"), object["metadata"]["name"].clone());
+        object["metadata"]["uid"] = uid.clone();
+        let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+        for (old, new, value) in [
+            ("controller-uid", "batch.kubernetes.io/controller-uid", &uid),
+            ("job-name", "batch.kubernetes.io/job-name", &name),
+        ] {
+            labels[old] = value.clone();
+            labels[new] = value.clone();
+        }
+        let own = json!({"batch.kubernetes.io/controller-uid": uid});
+        object["spec"]["selector"] = json!({"matchLabels": own});
     }
     let errors = validate::object(kind, &object, None);
     if errors.is_empty() { Outcome::Stored(object) } else { Outcome::Refused(errors) }
