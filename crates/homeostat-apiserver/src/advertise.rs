@@ -64,7 +64,7 @@ fn put(registry: &Registry, plural: &str, object: Value) {
         namespace: NAMESPACE.to_owned(),
         name: name.to_owned(),
     };
-    let body = Body { value: object, duplicates: Vec::new() };
+    let body = Body::from(object);
     let written = match registry.create(&target(""), body.clone(), &options) {
         Err(status) if status.reason == "AlreadyExists" => {
             registry.update(&target(NAME), false, body, &options)

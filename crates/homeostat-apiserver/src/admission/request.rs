@@ -129,7 +129,7 @@ impl Review<'_> {
             return Ok(changed);
         }
         let form = self.form.unwrap_or(kind);
-        let body = Body { value: changed, duplicates: Vec::new() };
+        let body = Body::from(changed);
         let mut object = rules::shape(form, body, FieldValidation::Ignore, &mut Vec::new())?;
         rules::default(form, &mut object);
         if self.is_converted(kind) {

@@ -9,15 +9,16 @@ use serde_json::{Map, Value, json};
 use crate::decode;
 use crate::go;
 use crate::kinds::{Kind, builtin};
+use crate::registry::metadata;
 
-const FIRST: &str = "autoscaling/v1";
+pub(crate) const FIRST: &str = "autoscaling/v1";
 const SECOND: &str = "autoscaling/v2";
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const MEASURED: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// What the server alone writes; two of them it only forgets.
-const CARRIED: [&str; 6] = [
+pub(crate) const CARRIED: [&str; 6] = [
     METRICS,
     MEASURED,
     CONDITIONS,
@@ -209,29 +210,12 @@ pub(crate) fn to_first(object: &mut Value) {
     }
 }
 
-/// Takes what only the first version has from the metadata of an autoscaler of that version.
-pub(crate) fn take_from_metadata(object: &mut Value) {
-    if object["apiVersion"] == FIRST && object["kind"] == "HorizontalPodAutoscaler" {
-        take_annotations(object);
-    }
-}
-
 /// Takes away what only the server writes into annotations.
 fn take_annotations(object: &mut Value) -> Map<String, Value> {
-    let mut taken = Map::new();
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    let Some(metadata) = metadata else { return taken };
-    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        for name in CARRIED {
-            if let Some(value) = annotations.shift_remove(name) {
-                taken.insert(name.to_owned(), value);
-            }
-        }
-        if annotations.is_empty() && !taken.is_empty() {
-            metadata.shift_remove("annotations");
-        }
-    }
-    taken
+    object
+        .get_mut("metadata")
+        .map(|it| metadata::take_annotations(it, &CARRIED))
+        .unwrap_or_default()
 }
 
 /// A field of the second version as a typed reader has it; what it cannot read counts as nothing.

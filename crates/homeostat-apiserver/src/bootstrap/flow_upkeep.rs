@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Ready;
 use super::flow_control::{CONSUMER, EXEMPT, PRODUCER, dangling, is_one, level_of};
 use crate::registry::options::{DeleteOptions, WriteOptions};
-use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, seconds};
+use crate::registry::{Patch, Registry, Target, Writer, metadata, seconds};
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -26,8 +26,10 @@ pub(super) fn run(registry: &Registry, ready: fn(&Writer<'_>) -> &'static Ready)
         let Ok(stored) = registry.get(&target) else { continue };
         if let Some(revised) = revised(&stored.value(), object) {
             let options = written_by(PRODUCER);
-            let body = Body { value: revised, duplicates: Vec::new() };
-            report(registry.update(&target, false, body, &options).map(drop), &target.name);
+            report(
+                registry.update(&target, false, revised.into(), &options).map(drop),
+                &target.name,
+            );
         }
     }
     remove(registry);
@@ -123,7 +125,7 @@ fn mark(registry: &Registry) {
         });
         let target = Target { kind: kind.clone(), namespace: String::new(), name };
         let options = WriteOptions { is_patch: true, ..written_by(CONSUMER) };
-        let patch = Patch::Apply(Body { value: body, duplicates: Vec::new() });
+        let patch = Patch::Apply(body.into());
         report(registry.patch(&target, true, patch, &options).map(drop), &target.name);
     }
 }

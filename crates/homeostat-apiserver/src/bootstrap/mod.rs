@@ -20,7 +20,7 @@ use crate::default;
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::update::Area;
-use crate::registry::{Body, Patch, Registry, Target, Writer, metadata, rules};
+use crate::registry::{Patch, Registry, Target, Writer, metadata, rules};
 use crate::store::{Expect, Key};
 
 pub(crate) use api_services::{follow_definitions, local_status};
@@ -270,7 +270,7 @@ fn service_range(registry: &Registry) {
         is_patch: true,
         ..WriteOptions::default()
     };
-    let patch = Patch::Apply(Body { value: ready, duplicates: Vec::new() });
+    let patch = Patch::Apply(ready.into());
     if let Err(status) = registry.patch(&target, true, patch, &options) {
         tracing::error!(%status, "the range of Services could not be marked as ready");
     }
@@ -282,8 +282,7 @@ fn create(registry: &Registry, plural: &str, namespace: &str, object: Value) {
     let Some(kind) = registry.catalogue().find(group, version, plural).cloned() else { return };
     let target = Target { kind, namespace: namespace.to_owned(), name: String::new() };
     let options = WriteOptions { manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-    let body = Body { value: object, duplicates: Vec::new() };
-    if let Err(status) = registry.create(&target, body, &options)
+    if let Err(status) = registry.create(&target, object.into(), &options)
         && status.reason != "AlreadyExists"
     {
         tracing::error!(%status, plural, "an object that every cluster has could not be made");

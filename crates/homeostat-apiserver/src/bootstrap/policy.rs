@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::auth::missing_rules;
 use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, WriteOptions};
-use crate::registry::{Body, Registry, Target, metadata};
+use crate::registry::{Registry, Target, metadata};
 use crate::status::Status;
 use crate::store::Key;
 
@@ -25,7 +25,7 @@ pub(super) fn reconcile(registry: &Registry, kind: &Arc<Kind>, wanted: &Value) {
     }
     let done = if current.get("roleRef") == wanted.get("roleRef") {
         let Some(revised) = revised(&current, wanted) else { return };
-        registry.update(&target, false, body(revised), &options()).map(drop)
+        registry.update(&target, false, revised.into(), &options()).map(drop)
     } else {
         // What a binding binds to cannot be changed.
         made_anew(registry, &target, wanted)
@@ -42,11 +42,7 @@ fn made_anew(registry: &Registry, target: &Target, wanted: &Value) -> Result<(),
         fields.shift_remove("managedFields");
     }
     let place = Target { name: String::new(), ..target.clone() };
-    registry.create(&place, body(fresh), &options()).map(drop)
-}
-
-fn body(value: Value) -> Body {
-    Body { value, duplicates: Vec::new() }
+    registry.create(&place, fresh.into(), &options()).map(drop)
 }
 
 fn options() -> WriteOptions {
@@ -76,9 +72,8 @@ fn revised(current: &Value, wanted: &Value) -> Option<Value> {
             (&mut revised["aggregationRule"][selectors], &wanted["aggregationRule"][selectors]);
         add_missing(there, given);
     } else if wanted.get("rules").is_some() {
-        let missing = missing_rules(current, wanted);
-        if !missing.is_empty() {
-            list(&mut revised["rules"]).extend(missing.iter().map(|rule| json!(rule)));
+        for rule in missing_rules(current, wanted) {
+            push(&mut revised["rules"], json!(rule));
         }
     }
     if let Some(subjects) = wanted.get("subjects") {
@@ -90,19 +85,16 @@ fn revised(current: &Value, wanted: &Value) -> Option<Value> {
 fn add_missing(there: &mut Value, given: &Value) {
     for item in given.as_array().into_iter().flatten() {
         if there.as_array().is_none_or(|there| !there.contains(item)) {
-            list(there).push(item.clone());
+            push(there, item.clone());
         }
     }
 }
 
-/// The value as a list, which it becomes if it is none.
-fn list(value: &mut Value) -> &mut Vec<Value> {
-    if !value.is_array() {
-        *value = Value::Array(Vec::new());
-    }
-    match value {
-        Value::Array(items) => items,
-        _ => unreachable!("it was made a list"),
+/// Adds to a list, which there may not be yet.
+fn push(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = Value::Array(vec![item]),
     }
 }
 

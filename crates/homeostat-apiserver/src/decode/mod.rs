@@ -120,8 +120,9 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
     Some(format!("line {line}: key {key:?} already set in map"))
 }
 
-/// Brings a value into the shape of its kind: fields the kind does not have are dropped. Built-in kinds are shaped all through (`null` fields become absent, quantities
-/// are written canonically); of custom resources only `metadata` is, the rest is judged later.
+/// Brings a value into the shape of its kind: fields the kind does not have are dropped. Built-in kinds
+/// are shaped all through (`null` fields become absent, quantities are written canonically); of custom
+/// resources only `metadata` is, the rest is judged later.
 ///
 /// # Errors
 /// [`DecodeError::Type`] when a field holds a value that its type cannot hold.

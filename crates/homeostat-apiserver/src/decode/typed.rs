@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{MOST_COMPLAINTS, Quantity, Shaped, bytes};
-use crate::go::types as go_types;
+use crate::go::{json_type, types as go_types};
 use crate::schema::{Node, QUANTITY, Schema, Type, WhenEmpty};
 
 /// Lists and maps that mean something else when they are empty than when they are not there.
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
                 bytes::read(text).unwrap_or_else(|why| self.note(why));
             }
             (Type::String, other) if is_time && !other.is_string() => {
-                return Err(self.mismatch(found(other), "string"));
+                return Err(self.mismatch(json_type(other), "string"));
             }
             (Type::Integer, Value::Number(number)) if fits(node, number) => {}
             (Type::IntOrString, Value::Number(number)) if fits(node, number) => {}
@@ -163,13 +163,13 @@ impl<'a> Walk<'a> {
                 return Err(self.mismatch(&format!("number {number}"), "int32"));
             }
             (Type::IntOrString, other) if !other.is_string() => {
-                return Err(self.mismatch(found(other), "int32"));
+                return Err(self.mismatch(json_type(other), "int32"));
             }
             (Type::Any | Type::IntOrString, _)
             | (Type::String, Value::String(_))
             | (Type::Number, Value::Number(_))
             | (Type::Boolean, Value::Bool(_)) => {}
-            (_, other) => self.misfit(found(other), depth),
+            (_, other) => self.misfit(json_type(other), depth),
         }
         Ok(())
     }
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
                     match item {
                         Value::Object(object) => self.object(whole, object, 0)?,
                         Value::Null => *item = Value::Object(Map::new()),
-                        other => self.note(self.mismatch(found(other), "v1.JSONSchemaProps")),
+                        other => self.note(self.mismatch(json_type(other), "v1.JSONSchemaProps")),
                     }
                 }
             }
@@ -263,7 +263,7 @@ impl<'a> Walk<'a> {
                     match item {
                         Value::String(_) => {}
                         Value::Null => *item = Value::String(String::new()),
-                        other => self.note(self.mismatch(found(other), "string")),
+                        other => self.note(self.mismatch(json_type(other), "string")),
                     }
                 }
             }
@@ -332,18 +332,6 @@ fn is_left_out(node: &Node, value: &Value) -> bool {
             Value::Array(items) => items.is_empty(),
             Value::Object(fields) => fields.is_empty(),
         }
-}
-
-/// What Go calls a value that does not fit.
-fn found(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn quantity(value: &mut Value) -> Result<(), String> {

@@ -68,6 +68,18 @@ pub(crate) fn printed(value: &Value) -> String {
     }
 }
 
+/// What Go calls a JSON value that does not fit where it was to be read.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// What Go calls the type of a JSON value that it keeps in memory.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {

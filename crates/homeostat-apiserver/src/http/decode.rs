@@ -24,7 +24,7 @@ pub(crate) fn object(
         JSON => json(bytes),
         YAML => yaml(bytes),
         PROTOBUF => match proto::decode(bytes, (api_version, kind)) {
-            Ok(value) => Ok(Body { value, duplicates: Vec::new() }),
+            Ok(value) => Ok(value.into()),
             Err(error) => Err(Status::bad_request(error.to_string())),
         },
         _ => Err(Status::unsupported_media_type(
@@ -42,10 +42,7 @@ pub(super) fn yaml(bytes: &[u8]) -> Result<Body, Status> {
 }
 
 fn decoded(result: Result<Decoded, DecodeError>) -> Result<Body, Status> {
-    match result {
-        Ok(Decoded { value, duplicates }) => Ok(Body { value, duplicates }),
-        Err(error) => Err(Status::bad_request(error.to_string())),
-    }
+    result.map(Body::from).map_err(|error| Status::bad_request(error.to_string()))
 }
 
 /// The refusal of a body that is not even a value, with a glimpse of it.
@@ -67,22 +64,10 @@ pub(crate) fn unrecognized(kind: &Kind, bytes: &[u8], why: &str) -> Status {
     ))
 }
 
-/// What Go calls a value of JSON.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn protobuf(kind: &Kind, bytes: &[u8]) -> Result<Body, Status> {
     use proto::ProtoError;
     let error = match proto::decode(bytes, (&kind.api_version(), &kind.kind)) {
-        Ok(value) => return Ok(Body { value, duplicates: Vec::new() }),
+        Ok(value) => return Ok(value.into()),
         Err(error) => error,
     };
     let words = error.to_string();

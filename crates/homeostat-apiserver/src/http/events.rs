@@ -106,7 +106,7 @@ impl Events {
         let encode = || self.view.object(&self.kind, object);
         let View { form, include, now, headers } = self.view;
         if form == Form::Object && convert::is_as_stored(&self.kind, object) {
-            return encode();
+            return object.body.clone();
         }
         let version = self.kind.api_version();
         let name = match form {

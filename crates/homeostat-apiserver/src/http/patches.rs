@@ -4,9 +4,10 @@
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::decode::{self as bodies, json_type};
+use super::decode as bodies;
 use super::negotiate::content_type;
-use crate::decode::{self, Decoded};
+use crate::decode;
+use crate::go::json_type;
 use crate::kinds::Kind;
 use crate::registry::options::FieldValidation;
 use crate::registry::{Body, Patch};
@@ -75,7 +76,7 @@ fn operations(bytes: &[u8], is_lenient: bool) -> Result<Body, Status> {
         refused(&format!("json: cannot unmarshal {} into Go {place}", json_type(value)))
     };
     let mut body = match decode::json(bytes) {
-        Ok(Decoded { value, duplicates }) => Body { value, duplicates },
+        Ok(decoded) => Body::from(decoded),
         Err(error) => return Err(refused(&error.to_string())),
     };
     match &body.value {
@@ -103,7 +104,7 @@ fn operations(bytes: &[u8], is_lenient: bool) -> Result<Body, Status> {
 /// A JSON merge patch. A lenient reader takes a list, too, and puts it in the object's place.
 fn merge(bytes: &[u8], is_lenient: bool) -> Result<Body, Status> {
     let body = match decode::json(bytes) {
-        Ok(Decoded { value, duplicates }) => Body { value, duplicates },
+        Ok(decoded) => Body::from(decoded),
         Err(_) if is_lenient => return Err(Status::bad_request(NO_MERGE)),
         Err(error) => return Err(Status::bad_request(format!("error decoding patch: {error}"))),
     };

@@ -124,10 +124,8 @@ impl Call {
         let kind = if *method == Method::PUT { "UpdateOptions" } else { "PatchOptions" };
         let options = self.write_options(kind)?;
         let write = if *method == Method::PUT {
-            let kind = &self.target.kind;
-            let expected = (kind.api_version(), kind.kind.as_str());
-            let expected = (expected.0.as_str(), expected.1);
-            PartWrite::Replace(decode::object(&self.headers, &self.body, expected)?)
+            let (version, kind) = (self.target.kind.api_version(), &self.target.kind.kind);
+            PartWrite::Replace(decode::object(&self.headers, &self.body, (&version, kind))?)
         } else {
             PartWrite::Patch(self.read_patch(options.validation)?)
         };

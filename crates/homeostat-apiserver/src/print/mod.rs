@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::autoscaling;
 use crate::kinds::Kind;
-use crate::registry::take_count;
+use crate::registry::{TEMPLATE_COUNT, metadata};
 
 pub use age::human_duration;
 pub use jsonpath::JsonPath;
@@ -118,13 +118,15 @@ pub fn table(
 
 /// The metadata of an object without what a version of it has there, and the kind somewhere else.
 pub(crate) fn own_metadata(object: &Value) -> Value {
-    let part = |name: &str| object.get(name).cloned().unwrap_or_default();
-    let mut bare = json!({"apiVersion": part("apiVersion"), "kind": part("kind"), "metadata": part("metadata")});
-    autoscaling::take_from_metadata(&mut bare);
-    if bare["apiVersion"] == "apps/v1" && bare["kind"] == "DaemonSet" {
-        take_count(&mut bare);
-    }
-    bare["metadata"].take()
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let elsewhere: &[&str] = match (text("apiVersion"), text("kind")) {
+        (autoscaling::FIRST, "HorizontalPodAutoscaler") => &autoscaling::CARRIED,
+        ("apps/v1", "DaemonSet") => &[TEMPLATE_COUNT],
+        _ => &[],
+    };
+    let mut own = object.get("metadata").cloned().unwrap_or_default();
+    metadata::take_annotations(&mut own, elsewhere);
+    own
 }
 
 fn carried(object: &Value, include: IncludeObject) -> Value {

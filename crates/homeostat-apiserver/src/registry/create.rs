@@ -30,7 +30,7 @@ impl Registry {
         let mut warnings = Vec::new();
         rules::complete_type(&target.kind, &mut body.value);
         rules::check_type(&target.kind, &body.value)?;
-        let object = rules::shape_noting(&target.kind, body, options, &mut warnings)
+        let object = rules::shape_noting(&target.kind, body, Vec::new(), options, &mut warnings)
             .map_err(|status| rules::undecodable(&target.kind, status))?;
         let writer = self.writer_for(options);
         match writer.create(target, object, options, Tracking::Update) {

@@ -89,6 +89,23 @@ pub(crate) fn set_annotation(object: &mut Value, annotation: &str, value: &str) 
     set_entry(object, "annotations", annotation, value);
 }
 
+/// Takes annotations out of the metadata of an object.
+pub(crate) fn take_annotations(metadata: &mut Value, names: &[&str]) -> Map<String, Value> {
+    let mut taken = Map::new();
+    let Some(metadata) = metadata.as_object_mut() else { return taken };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        for name in names {
+            if let Some(value) = annotations.shift_remove(*name) {
+                taken.insert((*name).to_owned(), value);
+            }
+        }
+        if annotations.is_empty() && !taken.is_empty() {
+            metadata.shift_remove("annotations");
+        }
+    }
+    taken
+}
+
 fn set_entry(object: &mut Value, map: &str, name: &str, value: &str) {
     if let Some(metadata) = metadata_mut(object) {
         let entries = metadata.entry(map).or_insert_with(|| json!({}));

@@ -53,6 +53,7 @@ use serde_json::Value;
 use crate::admission::{Configuration, Inquiry};
 use crate::aside;
 use crate::auth::{Rbac, Tokens};
+use crate::decode::Decoded;
 use crate::kinds::Kind;
 use crate::server::ServerConfig;
 use crate::status::Status;
@@ -62,7 +63,7 @@ use crate::webhook_client::{TlsConnector, WebhookConnector};
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
 pub(crate) use flows::Flow;
-pub(crate) use hooks::{TEMPLATE_COUNT, profile_of, take_count};
+pub(crate) use hooks::{TEMPLATE_COUNT, profile_of};
 pub use patch::Patch;
 pub(crate) use read::Listed;
 pub(crate) use subresource::PartWrite;
@@ -91,6 +92,19 @@ pub struct Body {
     pub value: Value,
     /// Paths of keys that were given twice.
     pub duplicates: Vec<String>,
+}
+
+impl From<Decoded> for Body {
+    fn from(Decoded { value, duplicates }: Decoded) -> Self {
+        Self { value, duplicates }
+    }
+}
+
+/// A value that nobody wrote, or that was read before.
+impl From<Value> for Body {
+    fn from(value: Value) -> Self {
+        Self { value, duplicates: Vec::new() }
+    }
 }
 
 /// What a write left behind.

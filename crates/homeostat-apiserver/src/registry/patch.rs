@@ -122,7 +122,7 @@ impl Registry {
 /// The merged object in the form its kind is stored in; its warnings were given already.
 pub(super) fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
     let name = super::metadata::name(&value).to_owned();
-    let body = Body { value, duplicates: Vec::new() };
+    let body = Body::from(value);
     rules::shape(kind, body, FieldValidation::Ignore, &mut Vec::new()).map_err(|status| {
         let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
         let from_json = why.starts_with("illegal base64");

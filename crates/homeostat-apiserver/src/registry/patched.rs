@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::options::WriteOptions;
-use super::{Body, Patch, rules};
+use super::{Patch, rules};
 use crate::decode;
 use crate::field::{FieldError, Reason};
 use crate::go;
@@ -28,12 +28,7 @@ pub(super) fn object(
         value["apiVersion"] = kind.api_version().into();
     }
     let shaped = rules::check_type(kind, &value).and_then(|()| {
-        let body = Body { value, duplicates: Vec::new() };
-        let (value, about_object, emptied) = rules::read(kind, body)?;
-        options.inquiry.note_empty(emptied);
-        let complaints = [complaints(patch), about_object].concat();
-        rules::judge(complaints, options.validation, warnings)?;
-        Ok(value)
+        rules::shape_noting(kind, value.into(), complaints(patch), options, warnings)
     });
     shaped.map_err(|status| {
         let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
@@ -152,7 +147,7 @@ fn sort_merged(object: &mut Value, patch: &Value) {
 mod tests {
     use serde_json::json;
 
-    use super::{Body, Patch, told};
+    use super::{Patch, told};
     use crate::kinds::builtin;
 
     #[test]
@@ -160,7 +155,7 @@ mod tests {
         let kind = builtin().iter().find(|kind| kind.kind == "ConfigMap").unwrap();
         let live = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"uid": "u", "name":
             "n"}, "data": {"b": "1", "a": "<2>"}});
-        let body = |value| Body { value, duplicates: Vec::new() };
+        let body = |value: serde_json::Value| value.into();
         let merge = Patch::Merge(body(json!({"data": {"c": 1}})));
         assert_eq!(
             told(kind, &live, &merge),

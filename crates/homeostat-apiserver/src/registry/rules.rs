@@ -13,6 +13,7 @@ use crate::admission::Inquiry;
 use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
 use crate::decode::Emptied;
 use crate::field::{FieldError, Reason};
+use crate::go::json_type;
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
@@ -36,15 +37,10 @@ pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
 
 /// What is said of a value that is no object.
 pub(crate) fn not_an_object(value: &Value) -> String {
-    let found = match value {
-        Value::Array(_) => "array",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        _ => "string",
-    };
     format!(
-        "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
-         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        json_type(value)
     )
 }
 
@@ -117,21 +113,24 @@ pub(crate) fn shape(
     Ok(value)
 }
 
-/// The same, and notes what was given and is empty for when the object is judged.
+/// The same with complaints that come first, and notes what was given and is empty for when the object
+/// is judged.
 pub(super) fn shape_noting(
     kind: &Kind,
     body: Body,
+    mut complaints: Vec<String>,
     options: &WriteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<Value, Status> {
-    let (value, complaints, emptied) = read(kind, body)?;
+    let (value, others, emptied) = read(kind, body)?;
     options.inquiry.note_empty(emptied);
+    complaints.extend(others);
     judge(complaints, options.validation, warnings)?;
     Ok(value)
 }
 
 /// Drops what the kind does not know; gives what a strict reader says, and what was given and is empty.
-pub(super) fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>, Emptied), Status> {
+fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>, Emptied), Status> {
     let Body { mut value, duplicates } = body;
     // Typed readers find both in one pass, in the order of the document.
     let order = kind.custom.is_none().then(|| decode::DocumentOrder::of(&value, &duplicates));
@@ -146,7 +145,7 @@ pub(super) fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>, Empti
 }
 
 /// Refuses what a strict reader complains of, or tells it, or neither.
-pub(super) fn judge(
+fn judge(
     complaints: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,

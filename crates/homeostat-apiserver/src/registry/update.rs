@@ -88,7 +88,7 @@ impl Registry {
         let kind = &target.kind;
         rules::complete_type(kind, &mut body.value);
         rules::check_type(kind, &body.value)?;
-        let object = rules::shape_noting(kind, body, options, &mut warnings)
+        let object = rules::shape_noting(kind, body, Vec::new(), options, &mut warnings)
             .map_err(|status| rules::undecodable(kind, status))?;
         check_name(target, &object)?;
         let area = if status { Area::Status } else { Area::Main };

@@ -29,7 +29,7 @@ fn create(
     value: Value,
     options: &WriteOptions,
 ) -> Result<Written, Status> {
-    let body = Body { value, duplicates: Vec::new() };
+    let body = Body::from(value);
     registry.create(&target(registry, group, plural, ""), body, options)
 }
 

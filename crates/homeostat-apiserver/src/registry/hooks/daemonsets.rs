@@ -1,9 +1,10 @@
 //! DaemonSets: an annotation counts the versions of the template, as it did before `generation`. Clients
 //! may write it and own it then, but what it says is up to the server.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Hooks, NONE};
+use crate::registry::metadata;
 
 /// The annotation.
 pub(crate) const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
@@ -29,22 +30,6 @@ fn count(object: &Value) -> i64 {
     annotations.and_then(|all| all.get(TEMPLATE_COUNT)?.as_str()?.parse().ok()).unwrap_or_default()
 }
 
-/// Takes the annotation away.
-pub(crate) fn take_count(object: &mut Value) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.shift_remove(TEMPLATE_COUNT);
-        if annotations.is_empty() {
-            metadata.shift_remove("annotations");
-        }
-    }
-}
-
 fn set(object: &mut Value, count: i64) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    if !annotations.is_object() {
-        *annotations = json!({});
-    }
-    annotations[TEMPLATE_COUNT] = count.to_string().into();
+    metadata::set_annotation(object, TEMPLATE_COUNT, &count.to_string());
 }

@@ -24,7 +24,7 @@ mod service_ports;
 mod serviceaccounts;
 mod services;
 
-pub(crate) use daemonsets::{TEMPLATE_COUNT, take_count};
+pub(crate) use daemonsets::TEMPLATE_COUNT;
 pub(crate) use pods::profile_of;
 
 use serde_json::Value;

@@ -8,6 +8,7 @@ use super::{DRY_RUN, Query, flag, number, unregistered};
 use crate::admission::Inquiry;
 use crate::auth::User;
 use crate::field::{FieldError, Reason};
+use crate::go::json_type;
 use crate::kinds::Propagation;
 use crate::status::Status;
 
@@ -95,13 +96,8 @@ fn member<T>(
 ) -> Result<Option<T>, Status> {
     let Some(value) = of.get(name).filter(|value| !value.is_null()) else { return Ok(None) };
     let found = match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(_) => "bool".to_owned(),
         Value::Number(number) if wanted == "int64" => format!("number {number}"),
-        Value::Number(_) => "number".to_owned(),
-        Value::String(_) => "string".to_owned(),
-        Value::Array(_) => "array".to_owned(),
-        Value::Object(_) => "object".to_owned(),
+        other => json_type(other).to_owned(),
     };
     read(value).map(Some).ok_or_else(|| {
         Status::bad_request(format!(
