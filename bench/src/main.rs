@@ -56,6 +56,9 @@ enum Command {
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
+    /// Be what any runtime has to do.
+    #[command(hide = true)]
+    Floor(runtime::Floor),
     /// Be the server that is measured.
     #[command(hide = true)]
     Serve(serve::Serve),
@@ -87,6 +90,7 @@ async fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Peer(peer) => peer.run().await,
+        Command::Floor(floor) => floor.run().await,
         Command::Ours { rounds } => ours(rounds).await,
         Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };

@@ -1,5 +1,6 @@
 //! The runtime beside its peers: one server, one set of Pods, the same no-op controller on each.
 
+mod floor;
 mod ours;
 mod peer;
 mod pods;
@@ -14,6 +15,7 @@ use kube::Client;
 
 use crate::{results, serve};
 
+pub(crate) use floor::Floor;
 pub(crate) use ours::Peer;
 use peer::Running;
 pub(crate) use queue::ours as measure_queue;
@@ -87,10 +89,13 @@ impl Runtime {
             println!("  {figures:?}");
             all.push((name, figures));
         }
+        println!("without a runtime");
+        let floor = Running::start(&this, &["floor", &config, &count])?.cold_cpu()?;
+        println!("  {floor:?}");
         let mut queues = vec![queue::ours()];
         queues.extend(queue::theirs(&self.controller_runtime)?);
         let events = self.events.min(self.pods);
-        Ok(table::render(&all, &queues, self.pods, size, events))
+        Ok(table::render(&all, floor, &queues, [self.pods, size, events]))
     }
 
     async fn measure_one(&self, client: &Client, mut peer: Running) -> Result<Figures> {
@@ -127,10 +132,8 @@ impl Runtime {
         let mut each = IN_FLIGHT.map(|_| Duration::ZERO);
         for (most, taken) in IN_FLIGHT.iter().zip(&mut each) {
             let most = most.to_string();
-            let mut peer = Running::start(program, &[arguments, &[&most]].concat())?;
-            peer.tell("go")?;
-            peer.hears("all")?;
-            *taken = peer.processor_time()? / u32::try_from(self.pods)?;
+            let peer = Running::start(program, &[arguments, &[&most]].concat())?;
+            *taken = peer.cold_cpu()? / u32::try_from(self.pods)?;
         }
         Ok(each)
     }

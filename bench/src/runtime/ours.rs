@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use homeostat::kube::ResourceExt;
 use homeostat::{Context, Controller, Manager, Outcome};
 use tokio::sync::{Notify, oneshot};
 
+use super::peer::line;
 use super::pods::SENT;
 
 /// `homeostat-bench peer`
@@ -138,9 +139,4 @@ impl Peer {
         running.stop().await?;
         Ok(())
     }
-}
-
-async fn line() -> Result<String> {
-    let read = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
-    Ok(read.await?.context("nobody speaks to it any more")??)
 }

@@ -51,6 +51,13 @@ impl Running {
         Ok(())
     }
 
+    /// Processor time from its start until it has had every object.
+    pub(super) fn cold_cpu(mut self) -> Result<Duration> {
+        self.tell("go")?;
+        self.hears("all")?;
+        self.processor_time()
+    }
+
     /// How long the changes took, shortest first.
     pub(super) fn latencies(&mut self, events: usize) -> Result<Vec<Duration>> {
         self.tell(&events.to_string())?;
@@ -83,6 +90,12 @@ impl Running {
     pub(super) fn processor_time(&self) -> Result<Duration> {
         process::processor_time(self.child.id())
     }
+}
+
+/// The next line of whoever measures this process.
+pub(super) async fn line() -> Result<String> {
+    let read = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
+    Ok(read.await?.context("nobody speaks to it any more")??)
 }
 
 impl Drop for Running {

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Controller;
+use super::crew;
 use super::declare::{Declaration, Declared};
 use super::worker::Worker;
 use crate::Env;
@@ -202,15 +203,13 @@ impl<K: AnyObject> Launch for Controller<K> {
             started: world.env.instant(),
         });
         let starting = Starting { needed, hoped_for };
-        for number in 0..self.concurrency {
-            let (worker, stop, starting) = (worker.clone(), world.stop.clone(), starting.clone());
-            workers.spawn(async move {
-                // Nothing runs before everything it may read is there.
-                if stop.run_until_cancelled(starting.there()).await.is_some() {
-                    worker.run(number).await;
-                }
-            });
-        }
+        let (stop, there, most) = (world.stop.clone(), starting.clone().there(), self.concurrency);
+        workers.spawn(async move {
+            // Nothing runs before everything it may read is there.
+            if stop.run_until_cancelled(there).await.is_some() {
+                crew::work(worker, most).await;
+            }
+        });
         starting.all().for_each(Informer::start);
         let follows_lease = self.follows_lease;
         let _caches = all;

@@ -4,6 +4,7 @@
 //! primary, owned, watched ──source──▶ queue ──worker──▶ reconcile ──▶ outcome ──▶ queue
 //! ```
 
+mod crew;
 mod declare;
 mod launch;
 mod lookup;

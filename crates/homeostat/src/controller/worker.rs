@@ -69,9 +69,14 @@ impl Drop for Held<'_> {
 }
 
 impl<K: AnyObject> Worker<K> {
-    /// Works until the queue is shut down, as the worker of that number.
-    pub(super) async fn run(&self, number: usize) {
+    /// Works until the queue is shut down, as the worker of that number; says so when it has taken
+    /// its first key.
+    pub(super) async fn run(&self, number: usize, has_begun: impl FnOnce()) {
+        let mut has_begun = Some(has_begun);
         while let Some(item) = self.queue.get().await {
+            if let Some(tell) = has_begun.take() {
+                tell();
+            }
             let id = self.shared.next_id();
             // However little of a log is wanted, each line of it names its object.
             let span = tracing::error_span!(

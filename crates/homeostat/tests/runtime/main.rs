@@ -9,6 +9,7 @@ mod busy;
 mod children;
 mod cluster;
 mod contract;
+mod crew;
 mod definitions;
 mod faults;
 mod follow;

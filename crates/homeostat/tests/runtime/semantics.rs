@@ -15,7 +15,7 @@
 //! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
 //! | results and errors | `contract::*` |
 //! | an event cuts a backoff short | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off` |
-//! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
+//! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
