@@ -26,6 +26,8 @@ pub enum Reason {
     TooMany,
     /// A reference to something that is not there.
     NotFound,
+    /// Something that cannot be judged.
+    Internal,
 }
 
 impl Reason {
@@ -42,6 +44,7 @@ impl Reason {
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
             Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
         }
     }
 
@@ -55,6 +58,7 @@ impl Reason {
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
             Self::NotFound => "Not found",
+            Self::Internal => "Internal error",
         }
     }
 }

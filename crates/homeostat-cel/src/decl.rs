@@ -127,6 +127,7 @@ impl Decl {
             .collect();
         let mut fields: BTreeMap<String, Decl> = BTreeMap::new();
         let mut min_size = 2;
+        let is_resource = is_resource && !declares_names(document);
         let own = document.get("properties").and_then(Value::as_object).into_iter().flatten();
         let always = ["apiVersion", "kind", "metadata"];
         for (field, schema) in
@@ -157,6 +158,21 @@ impl Decl {
         let ty = Type::Object(Arc::new(Object { name, fields: types }));
         Decl { fields, ..sized(ty, min_size, 0) }
     }
+}
+
+/// Whether an object declares all that expressions always see of one, and is taken at its word.
+fn declares_names(document: &Value) -> bool {
+    let fields = [
+        ("kind", "string"),
+        ("apiVersion", "string"),
+        ("metadata", "object"),
+        ("metadata/properties/name", "string"),
+        ("metadata/properties/generateName", "string"),
+    ];
+    fields.iter().all(|(field, ty)| {
+        let declared = document.pointer(&format!("/properties/{field}/type"));
+        declared.is_some_and(|declared| declared == ty)
+    })
 }
 
 /// What the schema says of a list. Keys whose names must be escaped are not found in Kubernetes,

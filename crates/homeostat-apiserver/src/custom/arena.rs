@@ -1,10 +1,12 @@
 //! An `openAPIV3Schema` document as an arena of schema nodes. `metadata` always is the built-in
-//! `ObjectMeta`, whatever the document says about it.
+//! `ObjectMeta`; what the document says about it comes on top.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::wellformed::TYPES;
 use crate::schema::{Bounds, ListType, Node, NodeId, Rule, Schema, Schemas, Type};
 use crate::warn::is_known_format as is_known;
 
@@ -29,6 +31,12 @@ pub(super) fn build_value(document: &Value) -> (Schemas, NodeId) {
     builder.metadata = builder.schemas.add(Node { preserve_unknown: true, ..Node::default() });
     let root = builder.node(document, false);
     (builder.schemas, root)
+}
+
+/// The schema of a version that is not there: an object about which nothing else is known.
+pub(crate) fn nothing() -> Schema<'static> {
+    static NOTHING: LazyLock<(Schemas, NodeId)> = LazyLock::new(|| build(&Value::Null));
+    NOTHING.0.at(NOTHING.1)
 }
 
 /// Copies a type and all it refers to into another arena.
@@ -57,6 +65,24 @@ struct Builder {
 }
 
 impl Builder {
+    /// The metadata of an object: what every object has, restricted by what is declared of it.
+    fn metadata(&mut self, declared: Option<NodeId>) -> NodeId {
+        let Some(declared) = declared.map(|id| self.schemas.at(id).node().clone()) else {
+            return self.metadata;
+        };
+        let common = self.schemas.at(self.metadata).node();
+        let mut node = Node { name: common.name.clone(), ..declared };
+        let own = std::mem::replace(&mut node.properties, common.properties.clone());
+        node.preserve_unknown = common.preserve_unknown;
+        if node.preserve_unknown {
+            node.properties = own;
+        } else {
+            let known = own.into_iter().filter(|(name, _)| common.properties.contains_key(name));
+            node.properties.extend(known);
+        }
+        self.schemas.add(node)
+    }
+
     fn node(&mut self, document: &Value, is_object: bool) -> NodeId {
         let get = |name: &str| document.get(name);
         let flag = |name: &str| document.get(name) == Some(&Value::Bool(true));
@@ -70,7 +96,8 @@ impl Builder {
                 let text = || Node { ty: Type::String, ..Node::default() };
                 properties.entry(name.to_owned()).or_insert_with(|| self.schemas.add(text()));
             }
-            properties.insert("metadata".to_owned(), self.metadata);
+            let declared = properties.get("metadata").copied();
+            properties.insert("metadata".to_owned(), self.metadata(declared));
         }
         let additional = match get("additionalProperties") {
             Some(Value::Bool(true)) => {
@@ -97,8 +124,10 @@ impl Builder {
             Type::IntOrString if stands_alone => Type::Any,
             ty => ty,
         };
+        let unknown_type = Some(named).filter(|named| !named.is_empty() && !TYPES.contains(named));
         self.schemas.add(Node {
             ty,
+            unknown_type: unknown_type.map(Into::into),
             properties,
             additional,
             items,

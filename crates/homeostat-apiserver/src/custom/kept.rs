@@ -5,10 +5,13 @@
 
 use serde_json::Value;
 
-/// Drops what is read and not kept: a conversion that says nothing of its webhook, and what schemas
-/// leave empty.
+use super::default_values;
+
+/// Drops what is read and not kept: a conversion that says nothing of its webhook, what schemas leave
+/// empty, and what objects in defaults say of themselves that nobody knows.
 pub(crate) fn as_kept(definition: &mut Value) {
     drop_unsaid(definition, Items::Dropped);
+    schemas(definition).for_each(default_values::shape);
 }
 
 /// A definition as it is compared with what was there: items that say nothing make a difference once,
@@ -31,12 +34,13 @@ fn drop_unsaid(definition: &mut Value, items: Items) {
     if let Some(stanza) = definition.pointer_mut("/spec/conversion") {
         drop_idle_webhook(stanza, holds_any);
     }
+    schemas(definition).for_each(|document| drop_empty(document, items));
+}
+
+fn schemas(definition: &mut Value) -> impl Iterator<Item = &mut Value> {
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
-    for version in versions.into_iter().flatten() {
-        if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
-            drop_empty(document, items);
-        }
-    }
+    let versions = versions.into_iter().flatten();
+    versions.filter_map(|version| version.pointer_mut("/schema/openAPIV3Schema"))
 }
 
 /// Drops a webhook without a client and without versions that count.

@@ -6,6 +6,7 @@
 mod accepted;
 mod arena;
 pub(crate) mod conversion;
+mod default_values;
 mod kept;
 mod naming;
 mod presented;
@@ -32,8 +33,9 @@ use crate::schema::KindSchema;
 use crate::validate::Rules;
 
 pub use accepted::NamesInUse;
-pub(crate) use arena::OBJECT_META;
+pub(crate) use arena::{OBJECT_META, nothing};
 pub use conversion::Conversion;
+pub(crate) use default_values::has_ruled_defaults;
 pub(crate) use kept::{as_compared, as_kept};
 pub use prune::prune;
 pub use status::conditions;
@@ -121,6 +123,13 @@ pub fn rows(definition: &Value) -> Vec<Kind> {
     served.map(|version| row(definition, version, &versions)).collect()
 }
 
+/// Whether an object calls itself something else than the custom kind that it was given as.
+pub(crate) fn is_stranger(kind: &Kind, object: &Value) -> bool {
+    let is_own =
+        text(object, "/kind") == kind.kind && text(object, "/apiVersion") == kind.api_version();
+    kind.custom.is_some() && !is_own
+}
+
 /// The schema of one version.
 fn schema_of(version: &Value) -> KindSchema {
     let empty = json!({});
@@ -132,7 +141,7 @@ fn schema_of(version: &Value) -> KindSchema {
 fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
     let open_api = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
     let schema = schema_of(version);
-    let rules = Arc::new(Rules::compile(schema.root()));
+    let rules = Arc::new(Rules::compile(schema.root(), &open_api, true));
     let name = text(version, "/name").to_owned();
     let group = text(definition, "/spec/group").to_owned();
     // Served are the names it was given, which need not be those it asks for.

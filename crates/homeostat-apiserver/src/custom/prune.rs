@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::decode::MOST_COMPLAINTS;
 use crate::schema::{Schema, Type};
 
+/// What every object has.
+const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
 /// Removes fields without a schema, except below `x-kubernetes-preserve-unknown-fields`, and gives
 /// the paths of what went, up to a hundred.
 pub fn prune(schema: Schema<'_>, value: &mut Value) -> Vec<String> {
@@ -25,6 +28,8 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &mut String, dropped: &mut 
                 }
                 path.push_str(name);
                 let kept = match schema.field(name) {
+                    // Whoever reads them brings them into shape.
+                    _ if node.embedded_resource && META.contains(&name.as_str()) => true,
                     Some(field) => {
                         walk(field, value, path, dropped);
                         true

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{RULE, list, text};
+use super::{RULE, flag, list, text};
 use crate::field::{FieldError, Reason};
 use crate::go::internal;
 use homeostat_cel::{Decl, Source, Type, check as check_types, most_cost};
@@ -14,6 +14,10 @@ const RULE_LIMIT: u64 = 10_000_000;
 const SCHEMA_LIMIT: u64 = 100_000_000;
 /// The largest request, in bytes: what bounds how often something can be there.
 const LARGEST_REQUEST: i64 = 3 * 1024 * 1024;
+
+const UNSEEN: &str = "internal error: failed to construct type information for \
+                      x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                      declarations";
 
 const REASONS: &[&str] =
     &["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -27,8 +31,15 @@ pub(super) fn check(
     wrong: &[FieldError],
 ) -> Vec<FieldError> {
     let mut walk = Walk { is_known, wrong, errors: Vec::new(), total: 0, expensive: Vec::new() };
-    let root = Place { path: path.to_owned(), is_root: true, times: Some(1), unrelated: None };
-    walk.node(document, &root);
+    let root = Place {
+        path: path.to_owned(),
+        is_root: true,
+        times: Some(1),
+        unrelated: None,
+        is_ruled: false,
+        is_unseen: false,
+    };
+    walk.node(document, root);
     let Walk { mut errors, total, mut expensive, .. } = walk;
     if total > SCHEMA_LIMIT {
         expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
@@ -51,6 +62,10 @@ struct Place {
     times: Option<u64>,
     /// The list above it whose items have no identity.
     unrelated: Option<String>,
+    /// Whether it or a node above it has rules.
+    is_ruled: bool,
+    /// Whether expressions cannot see it, or one of those above it that are ruled.
+    is_unseen: bool,
 }
 
 struct Walk<'a> {
@@ -62,17 +77,28 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, document: &Value, place: &Place) {
-        self.below(document, place);
+    fn node(&mut self, document: &Value, mut place: Place) {
         let rules: Vec<&Value> = list(document, "/x-kubernetes-validations").collect();
-        if rules.is_empty() {
+        let is_object = place.is_root || flag(document, "x-kubernetes-embedded-resource");
+        place.is_ruled |= !rules.is_empty();
+        let decl = Some(document).filter(|_| place.is_ruled);
+        let decl = decl.and_then(|document| Decl::of(document, is_object, "selfType"));
+        place.is_unseen |= place.is_ruled && decl.is_none();
+        self.below(document, &place);
+        let is_wrong = self.wrong.iter().any(|error| error.path.starts_with(&place.path));
+        if rules.is_empty() || is_wrong {
             return;
         }
-        if self.wrong.iter().any(|error| error.path.starts_with(&place.path)) {
+        let Some(decl) = decl.filter(|_| !place.is_unseen) else {
+            self.errors.push(FieldError {
+                path: format!("{}.x-kubernetes-validations", place.path),
+                reason: Reason::Internal,
+                value: None,
+                detail: UNSEEN.to_owned(),
+            });
             return;
-        }
-        let embedded = document.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
-        let Some(decl) = Decl::of(document, place.is_root || embedded, "selfType") else { return };
+        };
+        let place = &place;
         for (index, rule) in rules.iter().enumerate() {
             let path = format!("{}.x-kubernetes-validations[{index}]", place.path);
             self.rule(rule, &decl, place, &path);
@@ -168,6 +194,8 @@ impl Walk<'_> {
         let child = |path: String, most: Option<u64>, related: bool| Place {
             path,
             is_root: false,
+            is_ruled: place.is_ruled,
+            is_unseen: place.is_unseen,
             times: place.times.zip(most).map(|(times, most)| times.saturating_mul(most)),
             unrelated: match &place.unrelated {
                 None if !related => Some(place.path.clone()),
@@ -179,15 +207,15 @@ impl Walk<'_> {
         let in_order: std::collections::BTreeMap<_, _> = fields.into_iter().flatten().collect();
         for (name, field) in in_order {
             let related = text(document, "/x-kubernetes-map-type") != "atomic";
-            self.node(field, &child(format!("{path}.properties[{name}]"), Some(1), related));
+            self.node(field, child(format!("{path}.properties[{name}]"), Some(1), related));
         }
         if let Some(values) = document.get("additionalProperties").filter(|v| v.is_object()) {
             let path = format!("{path}.additionalProperties");
-            self.node(values, &child(path, count("maxProperties"), true));
+            self.node(values, child(path, count("maxProperties"), true));
         }
         if let Some(items) = document.get("items").filter(|items| items.is_object()) {
             let related = text(document, "/x-kubernetes-list-type") == "map";
-            self.node(items, &child(format!("{path}.items"), count("maxItems"), related));
+            self.node(items, child(format!("{path}.items"), count("maxItems"), related));
         }
     }
 }

@@ -3,10 +3,9 @@
 
 use serde_json::Value;
 
-use super::{SCHEMA, arena, flag, rules, structural, text, wellformed};
+use super::{SCHEMA, default_values, flag, rules, structural, text, wellformed};
 use crate::field::{FieldError, Reason};
 use crate::go::internal;
-use crate::validate;
 
 /// What a root may say where the status is a resource of its own: the schema of `status` is judged
 /// alone then, and nothing may be lost by that.
@@ -60,7 +59,7 @@ pub(super) fn check(
     if unreadable.is_none() {
         let mut found = structural::check(document, &path);
         if found.is_empty() {
-            default_values(document, &path, true, &mut found);
+            found = default_values::check(document, &path);
         }
         is_structural = found.is_empty();
         errors.append(&mut found);
@@ -94,39 +93,4 @@ fn root(document: &Value, path: &str) -> Option<FieldError> {
         AT_THE_ROOT.join(" ")
     );
     Some(FieldError::new(path, Reason::Invalid, internal::form(SCHEMA, document), detail))
-}
-
-/// Whether defaults are values that their schemas allow and keep.
-fn default_values(document: &Value, path: &str, is_root: bool, errors: &mut Vec<FieldError>) {
-    if let Some(default) = document.get("default") {
-        let mut described = std::borrow::Cow::Borrowed(document);
-        if is_root {
-            described.to_mut()["x-kubernetes-embedded-resource"] = Value::Bool(true);
-        }
-        let (schemas, root) = arena::build_value(&described);
-        let mut value = default.clone();
-        if !super::prune(schemas.at(root), &mut value).is_empty() {
-            errors.push(FieldError::new(
-                format!("{path}.default"),
-                Reason::Invalid,
-                internal::in_order(default),
-                "must not have unknown fields",
-            ));
-        }
-        for error in validate::schema(schemas.at(root), default, None) {
-            let below = match error.path.as_str() {
-                "" | validate::NOWHERE => String::new(),
-                path if path.starts_with('[') => path.to_owned(),
-                path => format!(".{path}"),
-            };
-            errors.push(FieldError { path: format!("{path}.default{below}"), ..error });
-        }
-    }
-    if let Some(items) = structural::below(document, "items") {
-        default_values(items, &format!("{path}.items"), false, errors);
-    }
-    let in_order: std::collections::BTreeMap<_, _> = structural::fields(document).collect();
-    for (name, field) in in_order {
-        default_values(field, &format!("{path}.properties[{name}]"), false, errors);
-    }
 }

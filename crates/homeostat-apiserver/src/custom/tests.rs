@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{NamesInUse, check, conditions, defaults, prune, rows};
+use super::{NamesInUse, check, conditions, defaults, rows};
 use crate::kinds::Kind;
-use crate::validate;
+use crate::{decode, validate};
 
 fn at(schema: &Value) -> Value {
     let mut crd = json!({
@@ -182,8 +182,9 @@ fn unknown_fields_are_pruned_except_where_they_are_kept() {
         "known": "a", "extra": 1, "open": {"any": {"thing": 1}}, "port": "http", "map": {"k": "v"},
         "embedded": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "n", "odd": 1}, "data": 1},
     }));
-    let dropped = prune(kind.schema.root(), &mut value);
-    assert_eq!(dropped, ["spec.extra", "spec.embedded.metadata.odd", "spec.embedded.data"]);
+    let dropped = decode::typed(&kind, &mut value).unwrap().unknown;
+    assert_eq!(dropped, ["spec.embedded.data", "spec.extra", "spec.embedded.metadata.odd"]);
+    assert_eq!(value["spec"]["embedded"]["metadata"], json!({"name": "n"}));
     assert_eq!(value["spec"]["open"], json!({"any": {"thing": 1}}));
     assert_eq!(value["metadata"]["name"], "x");
 }
@@ -299,4 +300,41 @@ fn what_all_versions_share_is_reported_above_them_and_the_rest_below() {
             "spec.subresources.scale.statusReplicasPath",
         ]
     );
+}
+
+#[test]
+fn a_default_keeps_the_rules_of_its_schema_as_a_new_value_and_as_one_that_stays() {
+    let field = |rule: Value| {
+        let field = json!({"type": "string", "default": "x", "x-kubernetes-validations": [rule]});
+        refusals(&json!({"type": "object", "properties": {"a": field}}))
+    };
+    let path = "properties[spec].properties[a].default: Invalid value: \"x\": failed rule:";
+    let optional = |rule: &str| json!({"rule": rule, "optionalOldSelf": true});
+    assert_eq!(field(json!({"rule": "self == 'x'"})), [""; 0]);
+    assert_eq!(field(json!({"rule": "self == oldSelf"})), [""; 0]);
+    for rule in [
+        json!({"rule": "self != 'x'"}),
+        json!({"rule": "self != oldSelf"}),
+        optional("oldSelf.hasValue()"),
+        optional("!oldSelf.hasValue()"),
+    ] {
+        let told = format!("{path} {}", rule["rule"].as_str().unwrap());
+        let refused = field(rule);
+        assert!(refused.len() == 1 && refused[0].ends_with(&told), "{refused:?}");
+    }
+}
+
+#[test]
+fn an_object_within_is_judged_like_any_other() {
+    let within = json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+        "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 3}}},
+    }});
+    let kind = kind(&json!({"type": "object", "properties": {"in": within}}));
+    let refused = |within: Value| errors(&kind, &json!({"in": within}), None);
+    let pod = |metadata: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+    assert_eq!(refused(pod(json!({"name": "abc"}))), [""; 0]);
+    assert_eq!(refused(pod(json!({"name": "a/b"}))).len(), 1);
+    assert_eq!(refused(pod(json!({"name": "abcd"}))).len(), 1);
+    assert_eq!(refused(pod(json!({"labels": {"a": "b c"}}))).len(), 1);
+    assert_eq!(refused(json!({"kind": "Pod"})), ["spec.in.apiVersion: Required value"]);
 }

@@ -11,7 +11,7 @@ use crate::field::FieldError;
 use crate::go::internal;
 use crate::validate::Report;
 
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+pub(super) const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 const LIST_TYPES: &[&str] = &["atomic", "set", "map"];
 const MAP_TYPES: &[&str] = &["atomic", "granular"];
 

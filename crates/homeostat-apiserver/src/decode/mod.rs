@@ -4,6 +4,7 @@
 //! It never fills defaults and never judges values beyond what a typed decoder would refuse.
 
 mod bytes;
+mod embedded;
 mod emptied;
 pub(crate) mod moment;
 mod order;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::schema::Schema;
 
+pub(crate) use embedded::{embedded, object_meta};
 pub use emptied::Emptied;
 pub use homeostat_quota::Quantity;
 pub use order::DocumentOrder;
@@ -55,8 +57,10 @@ pub enum DecodeError {
     #[error("{0}")]
     Syntax(String),
     /// A value of another JSON type than the field's.
-    #[error("{kind} in version \"{version}\" cannot be handled as a {kind}: {reason}")]
+    #[error("{given} in version \"{version}\" cannot be handled as a {kind}: {reason}")]
     Type {
+        /// What the object calls itself.
+        given: String,
         /// The kind being decoded.
         kind: String,
         /// Its version.
@@ -64,6 +68,14 @@ pub enum DecodeError {
         /// Which field, and what was expected.
         reason: String,
     },
+}
+
+impl DecodeError {
+    /// Why an object that calls itself `given` cannot be read as one of the kind.
+    pub(crate) fn of(kind: &Kind, given: &str, reason: String) -> Self {
+        let (kind, version) = (kind.kind.clone(), kind.version.clone());
+        Self::Type { given: given.to_owned(), kind, version, reason }
+    }
 }
 
 /// Reads a JSON body.
@@ -122,25 +134,37 @@ pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
 
 /// Brings a value into the shape of its kind: fields the kind does not have are dropped. Built-in kinds
 /// are shaped all through (`null` fields become absent, quantities are written canonically); of custom
-/// resources only `metadata` is, the rest is judged later.
+/// resources only `metadata` is, theirs and that of objects in them, the rest is judged later. One that
+/// calls itself something else keeps what it has.
 ///
 /// # Errors
 /// [`DecodeError::Type`] when a field holds a value that its type cannot hold.
 pub fn typed(kind: &Kind, value: &mut Value) -> Result<Shaped, DecodeError> {
     let root = kind.schema.root();
-    let shaped = match (kind.custom.is_some(), value.get_mut("metadata"), root.field("metadata")) {
-        (true, Some(metadata), Some(schema)) => typed::shape(schema, metadata, "metadata", false),
-        (true, _, _) => Ok(Shaped::default()),
-        (false, _, _) => typed::shape(root, value, "", kind.strategy.empty_counts),
+    let given = value.get("kind").and_then(Value::as_str).unwrap_or(&kind.kind).to_owned();
+    let refused = |reason| DecodeError::of(kind, &given, reason);
+    let Some(custom) = &kind.custom else {
+        return typed::shape(root, value, "", kind.strategy.empty_counts).map_err(refused);
     };
-    let mut dropped = shaped.map_err(|reason| DecodeError::Type {
-        kind: kind.kind.clone(),
-        version: kind.version.clone(),
-        reason,
-    })?;
-    if kind.custom.is_some() {
-        dropped.unknown.extend(crate::custom::prune(root, value));
+    let mut dropped = Shaped::default();
+    if let Some(metadata) = value.get_mut("metadata") {
+        dropped = object_meta(metadata, "metadata").map_err(refused)?;
     }
+    let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if given != kind.kind || version.split_once('/').is_none_or(|(group, _)| group != kind.group) {
+        return Ok(dropped);
+    }
+    let schema = match custom.versions.schema(version) {
+        Some(schema) => schema.root(),
+        None => crate::custom::nothing(),
+    };
+    let mut unknown = crate::custom::prune(schema, value);
+    unknown.sort_unstable();
+    dropped.unknown.append(&mut unknown);
+    let read = embedded(schema, value, "", &mut unknown);
+    read.map_err(|error| refused(error.to_string()))?;
+    unknown.sort_unstable();
+    dropped.unknown.append(&mut unknown);
     Ok(dropped)
 }
 

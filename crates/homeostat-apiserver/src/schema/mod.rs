@@ -127,6 +127,8 @@ pub struct Node {
     pub ty: Type,
     /// The published name of the type (`io.k8s.api.core.v1.PodSpec`); empty where it has none.
     pub name: String,
+    /// A `type` that nobody knows: no value is of it.
+    pub unknown_type: Option<Box<str>>,
     /// The fields of a struct.
     pub properties: BTreeMap<String, NodeId>,
     /// The value schema of a map.

@@ -80,14 +80,7 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
             errors
         }
     };
-    if let Some(generation) = meta.get("generation").filter(|it| it.as_i64() < Some(0)) {
-        let detail = "must be greater than or equal to 0";
-        errors.push(invalid("metadata.generation", generation.clone(), detail));
-    }
-    errors.extend(labels(meta.get("labels"), "metadata.labels"));
-    errors.extend(annotations(meta.get("annotations"), "metadata.annotations"));
-    owners(meta, &mut errors);
-    finalizers(meta, &mut errors);
+    in_common(meta, "metadata", &mut errors);
     if kind.custom.is_none() {
         for (index, finalizer) in list(meta, "finalizers").filter_map(Value::as_str).enumerate() {
             if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
@@ -102,13 +95,43 @@ pub fn object_meta(kind: &Kind, value: &Value, old: Option<&Value>) -> Vec<Field
     errors
 }
 
+/// The metadata of an object of any kind, which has a namespace if it says so.
+pub(super) fn of_any_object(meta: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = base(name::path_prefix, meta, path);
+    let name = text(meta, "name");
+    if !name.is_empty() {
+        let problems = name::path_segment(name).into_iter();
+        errors.extend(problems.map(|why| invalid(format!("{path}.name"), name, why)));
+    }
+    let namespace = text(meta, "namespace");
+    if !namespace.is_empty() {
+        let problems = name::dns_label(namespace).into_iter();
+        errors.extend(problems.map(|why| invalid(format!("{path}.namespace"), namespace, why)));
+    }
+    in_common(meta, path, &mut errors);
+    managers(meta, path, &mut errors);
+    errors
+}
+
+/// What holds for new objects and for others.
+fn in_common(meta: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(generation) = meta.get("generation").filter(|it| it.as_i64() < Some(0)) {
+        let detail = "must be greater than or equal to 0";
+        errors.push(invalid(format!("{path}.generation"), generation.clone(), detail));
+    }
+    errors.extend(labels(meta.get("labels"), &format!("{path}.labels")));
+    errors.extend(annotations(meta.get("annotations"), &format!("{path}.annotations")));
+    owners(meta, &format!("{path}.ownerReferences"), errors);
+    finalizers(meta, &format!("{path}.finalizers"), errors);
+}
+
 fn text<'a>(meta: &'a Value, field: &str) -> &'a str {
     meta.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn identity(kind: &Kind, meta: &Value) -> Vec<FieldError> {
     let rule = name_rule(kind);
-    let mut errors = base(rule, meta);
+    let mut errors = base(rule, meta, "metadata");
     let given = text(meta, "name");
     if given.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -132,7 +155,7 @@ fn identity(kind: &Kind, meta: &Value) -> Vec<FieldError> {
 }
 
 /// What names are made from.
-fn base(rule: fn(&str) -> Vec<String>, meta: &Value) -> Vec<FieldError> {
+fn base(rule: fn(&str) -> Vec<String>, meta: &Value, path: &str) -> Vec<FieldError> {
     let given = text(meta, "generateName");
     if given.is_empty() {
         return Vec::new();
@@ -142,15 +165,16 @@ fn base(rule: fn(&str) -> Vec<String>, meta: &Value) -> Vec<FieldError> {
         Some(base) => format!("{base}a"),
         None => given.to_owned(),
     };
-    rule(&base).into_iter().map(|e| invalid("metadata.generateName", given, e)).collect()
+    let problems = rule(&base).into_iter();
+    problems.map(|why| invalid(format!("{path}.generateName"), given, why)).collect()
 }
 
 /// The same in an update: first as a part of any path, then as the kind wants it.
 fn base_again(kind: &Kind, meta: &Value) -> Vec<FieldError> {
-    let mut errors = base(name::path_prefix, meta);
+    let mut errors = base(name::path_prefix, meta, "metadata");
     let is_left = BASE_LEFT.contains(&(kind.group.as_str(), kind.kind.as_str()));
     if kind.custom.is_none() && !is_left {
-        for error in base(name_rule(kind), meta) {
+        for error in base(name_rule(kind), meta, "metadata") {
             if !errors.contains(&error) {
                 errors.push(error);
             }
@@ -226,8 +250,7 @@ pub(crate) fn annotations(map: Option<&Value>, path: &str) -> Vec<FieldError> {
     errors
 }
 
-fn owners(meta: &Value, errors: &mut Vec<FieldError>) {
-    let path = "metadata.ownerReferences";
+fn owners(meta: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut controller: Option<String> = None;
     for owner in list(meta, "ownerReferences") {
         let version = text(owner, "apiVersion").rsplit('/').next().unwrap_or_default();
@@ -264,8 +287,7 @@ fn owners(meta: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
-    let path = "metadata.finalizers";
+fn finalizers(meta: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let names: Vec<&str> = list(meta, "finalizers").filter_map(Value::as_str).collect();
     for finalizer in &names {
         errors.extend(name::qualified(finalizer).into_iter().map(|e| invalid(path, *finalizer, e)));
@@ -277,5 +299,20 @@ fn finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
             both,
             "finalizer orphan and foregroundDeletion cannot be both set",
         ));
+    }
+}
+
+/// Who owns fields, as it may be written down.
+fn managers(meta: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, manager) in list(meta, "managedFields").enumerate() {
+        let path = format!("{path}.managedFields[{index}]");
+        let (operation, form) = (text(manager, "operation"), text(manager, "fieldsType"));
+        if !matches!(operation, "Apply" | "Update") {
+            let detail = "must be `Apply` or `Update`";
+            errors.push(invalid(format!("{path}.operation"), operation, detail));
+        }
+        if !matches!(form, "" | "FieldsV1") {
+            errors.push(invalid(format!("{path}.fieldsType"), form, "must be `FieldsV1`"));
+        }
     }
 }

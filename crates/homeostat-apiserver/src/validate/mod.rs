@@ -6,8 +6,11 @@
 
 mod builtin;
 pub(crate) mod client_config;
+mod compiled;
+mod embedded;
 mod format;
 pub(crate) mod ip;
+mod lists;
 mod metadata;
 pub(crate) mod name;
 mod rules;
@@ -21,9 +24,11 @@ use crate::kinds::Kind;
 
 pub(crate) use builtin::{Report, device_of};
 pub use builtin::{builtin, change};
+pub use compiled::Rules;
+pub(crate) use embedded::embedded;
 pub use metadata::object_meta;
-pub(crate) use rules::short_rules;
-pub use rules::{Rules, rules};
+pub use rules::rules;
+pub(crate) use rules::{Defaults, short_rules};
 pub(crate) use schema::NOWHERE;
 pub use schema::schema;
 
@@ -61,7 +66,11 @@ pub(crate) fn judged(
         (kind.group.as_str(), kind.kind.as_str()),
         ("", "Event") | ("policy", "PodDisruptionBudget")
     );
-    let mut errors = object_meta(kind, value, old);
+    let misnamed = misnamed(kind, value);
+    let mut errors = match old {
+        None if !misnamed.is_empty() => Vec::new(),
+        old => object_meta(kind, value, old),
+    };
     if lenient {
         // Their metadata is looked at last.
         let about = builtin(kind, value, old);
@@ -71,26 +80,52 @@ pub(crate) fn judged(
         errors.retain(|error| !error.detail.starts_with("name is neither"));
     }
     if kind.custom.is_some() {
-        let blocked = errors.iter().any(|error| BLOCKING.contains(&error.reason));
-        errors.extend(custom(kind, value, old, blocked, ask_rules));
+        custom(kind, value, old, misnamed, &mut errors, ask_rules);
+    } else if rules::judge_definition(kind, value) {
+        errors.extend(ask_rules());
     } else {
         errors.extend(builtin(kind, value, old));
     }
     errors
 }
 
-/// What the schema and the rules of a custom resource refuse, its metadata aside.
-/// `blocked` says that something outside keeps the rules from being asked.
+/// What is wrong with what a custom object calls itself. It is known by that, but for its schema.
+fn misnamed(kind: &Kind, value: &Value) -> Vec<FieldError> {
+    if kind.custom.is_none() {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    for (field, wanted) in [("kind", kind.kind.clone()), ("apiVersion", kind.api_version())] {
+        let given = value.get(field).and_then(Value::as_str).unwrap_or_default();
+        if given != wanted {
+            errors.push(invalid(field, given, format!("must be {wanted}")));
+        }
+    }
+    errors
+}
+
+/// Adds what the schema and the rules of a custom resource refuse to what is wrong with its metadata.
+/// One that is `misnamed` is not asked for what its schema says, but for all that rules rely on.
 fn custom(
     kind: &Kind,
     value: &Value,
     old: Option<&Value>,
-    blocked: bool,
+    misnamed: Vec<FieldError>,
+    errors: &mut Vec<FieldError>,
     ask_rules: &mut dyn FnMut() -> Vec<FieldError>,
-) -> Vec<FieldError> {
-    let mut errors = schema(kind.schema.root(), value, old);
-    let blocked = blocked || errors.iter().any(|error| BLOCKING.contains(&error.reason));
-    errors.extend(scale::paths(kind, value));
+) {
+    let root = kind.schema.root();
+    let is_blocking = |error: &FieldError| BLOCKING.contains(&error.reason);
+    let mut blocked = misnamed.is_empty() && errors.iter().any(is_blocking);
+    let mut found = misnamed;
+    if found.is_empty() {
+        found.extend(schema(root, value, old));
+        found.extend(scale::paths(kind, value));
+    }
+    found.extend(embedded(root, value, ""));
+    found.extend(lists::repeated(root, value, old));
+    blocked |= found.iter().any(is_blocking);
+    errors.append(&mut found);
     if !blocked {
         errors.extend(ask_rules());
     } else if rules::has_rules(kind) {
@@ -98,7 +133,6 @@ fn custom(
                           correct the existing errors to complete validation";
         errors.push(invalid(NOWHERE, Value::Null, detail));
     }
-    errors
 }
 
 /// `path.name`, or `name` at the root.

@@ -1,18 +1,18 @@
-//! CEL rules of custom resources (`x-kubernetes-validations`), compiled once per definition.
+//! What the CEL rules of custom resources (`x-kubernetes-validations`) say of values.
 //!
 //! One object has one budget: when its rules have cost that much, no more of them are asked.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde_json::{Map, Value, json};
-
-use super::join;
+use super::compiled::{Compiled, NodeRules, Rules};
 use super::schema::{NOWHERE, OldItems};
+use super::{builtin, join};
 use crate::aside;
+use crate::custom;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::schema::{ListType, NodeId, Rule, Schema, Type};
-use homeostat_cel::{self as cel, Decl, Fault, Lists, Program, Scope};
+use crate::schema::{Schema, Type};
+use homeostat_cel::{self as cel, Fault, Lists, Program, Scope};
 
 /// What all rules may cost together for one object.
 const BUDGET: u64 = 10_000_000;
@@ -21,83 +21,11 @@ const LONGEST_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The compiled rules of one schema, by the node they stand on. Empty by default.
-#[derive(Debug, Default)]
-pub struct Rules {
-    nodes: BTreeMap<NodeId, NodeRules>,
-}
-
-#[derive(Debug)]
-struct NodeRules {
-    /// What `self` is.
-    decl: Decl,
-    rules: Vec<Compiled>,
-}
-
-/// A rule. What does not compile is kept and refuses every object; it is found when the definition
-/// is written.
-#[derive(Debug)]
-struct Compiled {
-    rule: Rule,
-    program: Result<Program, String>,
-    message: Option<Program>,
-}
+const UNSEEN: &str = "rule compiler initialization error: failed to convert to declType for CEL \
+                      validation rules";
 
 /// Nothing is left to pay for more rules.
 struct Spent;
-
-impl Rules {
-    /// Compiles every rule below the schema, which must be a tree.
-    #[must_use]
-    pub fn compile(schema: Schema<'_>) -> Self {
-        let mut rules = Self::default();
-        rules.collect(schema, true);
-        rules
-    }
-
-    fn collect(&mut self, schema: Schema<'_>, is_root: bool) {
-        let node = schema.node();
-        if !node.rules.is_empty()
-            && let Some(decl) =
-                Decl::of(&document(schema), is_root || node.embedded_resource, "selfType")
-        {
-            let rules = node.rules.iter().map(|rule| Compiled::new(rule, &decl.ty)).collect();
-            self.nodes.insert(schema.id(), NodeRules { decl, rules });
-        }
-        for id in node.properties.values().chain(&node.additional).chain(&node.items) {
-            self.collect(schema.sibling(*id), false);
-        }
-    }
-}
-
-impl Compiled {
-    fn new(rule: &Rule, own: &cel::Type) -> Self {
-        let old = match rule.optional_old_self {
-            true => cel::Type::optional(own.clone()),
-            false => own.clone(),
-        };
-        let variables = [("self", own.clone()), ("oldSelf", old)];
-        let compile = |text: &str| Program::compile(text, &variables);
-        let message = rule.message_expression.as_deref().filter(|text| !text.is_empty());
-        Self {
-            program: compile(&rule.expression),
-            message: message.and_then(|text| compile(text).ok()),
-            rule: rule.clone(),
-        }
-    }
-
-    fn uses_old(&self) -> bool {
-        self.program.as_ref().is_ok_and(|program| program.uses("oldSelf"))
-    }
-
-    /// What is said of it in errors.
-    fn name(&self) -> &str {
-        match self.rule.message.as_deref().filter(|message| !message.is_empty()) {
-            Some(message) => message.trim(),
-            None => self.rule.expression.trim(),
-        }
-    }
-}
 
 /// `self`, and the same before.
 struct Selves<'a> {
@@ -122,18 +50,28 @@ impl Scope for Selves<'_> {
 
 /// Whether there is anything to check.
 pub(super) fn has_rules(kind: &Kind) -> bool {
-    kind.custom.as_ref().is_some_and(|custom| !custom.rules.nodes.is_empty())
+    kind.custom.as_ref().is_some_and(|custom| !custom.rules.is_empty())
 }
 
-/// What the rules of a custom resource refuse. Built-in kinds have none. Rules that are broken by
-/// what did not change are `forgiven`.
+/// Whether an object is a definition whose own rules judge its defaults, which may take long.
+pub(super) fn judge_definition(kind: &Kind, value: &Value) -> bool {
+    kind.is("customresourcedefinitions.apiextensions.k8s.io")
+        && kind.custom.is_none()
+        && custom::has_ruled_defaults(value)
+}
+
+/// What the rules of a custom resource refuse. Built-in kinds have none, but of definitions with rules
+/// for their defaults all is judged here. Rules that are broken by what did not change are `forgiven`.
 pub fn rules(
     kind: &Kind,
     value: &Value,
     old: Option<&Value>,
     forgiven: &mut Vec<FieldError>,
 ) -> Vec<FieldError> {
-    let Some(custom) = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty()) else {
+    if judge_definition(kind, value) {
+        return builtin(kind, value, old);
+    }
+    let Some(custom) = kind.custom.as_ref().filter(|custom| !custom.rules.is_empty()) else {
         return Vec::new();
     };
     let mut check = Check::new(&custom.rules, None, forgiven);
@@ -149,7 +87,10 @@ pub(crate) fn short_rules(
     old: Option<&Value>,
     forgiven: &mut Vec<FieldError>,
 ) -> Option<Vec<FieldError>> {
-    let custom = kind.custom.as_ref().filter(|custom| !custom.rules.nodes.is_empty());
+    if judge_definition(kind, value) {
+        return None;
+    }
+    let custom = kind.custom.as_ref().filter(|custom| !custom.rules.is_empty());
     let Some(custom) = custom else { return Some(Vec::new()) };
     if !aside::is_small(value) || old.is_some_and(|old| !aside::is_small(old)) {
         return None;
@@ -159,12 +100,56 @@ pub(crate) fn short_rules(
     (!check.gave_up).then_some(check.errors)
 }
 
+/// The rules that judge the defaults of one schema. They have one budget, too.
+#[derive(Debug)]
+pub(crate) struct Defaults {
+    left: Option<u64>,
+}
+
+impl Defaults {
+    pub(crate) fn new() -> Self {
+        Self { left: Some(BUDGET) }
+    }
+
+    /// Whether nothing is left to pay for more rules.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left.is_none()
+    }
+
+    /// What the rules refuse of a default: as a value that stays what it is, and as a new one.
+    pub(crate) fn judge(
+        &mut self,
+        rules: &Rules,
+        schema: Schema<'_>,
+        default: &Value,
+        path: &str,
+    ) -> Vec<FieldError> {
+        let Some(budget) = self.left.filter(|_| !rules.is_empty()) else { return Vec::new() };
+        let mut errors = Vec::new();
+        for old in [Some(default), None] {
+            let mut forgiven = Vec::new();
+            let mut check = Check::new(rules, None, &mut forgiven);
+            (check.left, check.ratchets) = (budget, false);
+            let ended = aside::judge(default, || check.node(schema, default, old, path, false));
+            let left = ended.is_ok().then_some(check.left);
+            self.left = self.left.min(left);
+            errors.append(&mut check.errors);
+            if !errors.is_empty() {
+                break;
+            }
+        }
+        errors
+    }
+}
+
 /// The check of one object.
 struct Check<'a> {
     rules: &'a Rules,
     left: u64,
     errors: Vec<FieldError>,
     forgiven: &'a mut Vec<FieldError>,
+    /// Whether rules that are broken by what did not change are forgiven.
+    ratchets: bool,
     /// What may be spent before it is given up; everything if there is no such amount.
     short: Option<u64>,
     gave_up: bool,
@@ -172,7 +157,8 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn new(rules: &'a Rules, short: Option<u64>, forgiven: &'a mut Vec<FieldError>) -> Self {
-        Self { rules, left: BUDGET, errors: Vec::new(), forgiven, short, gave_up: false }
+        let (left, errors) = (BUDGET, Vec::new());
+        Self { rules, left, errors, forgiven, ratchets: true, short, gave_up: false }
     }
 
     /// Runs an expression, unless that takes longer than it may.
@@ -197,8 +183,8 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         let old = old.filter(|old| !old.is_null());
-        let unchanged = unchanged || old == Some(value);
-        if let Some(node) = self.rules.nodes.get(&schema.id()) {
+        let unchanged = unchanged || (self.ratchets && old == Some(value));
+        if let Some(node) = self.rules.of(schema.id()) {
             self.own_rules(schema, node, value, old, path, unchanged)?;
         }
         match value {
@@ -248,13 +234,17 @@ impl<'a> Check<'a> {
             value: Some(kind.into()),
             detail,
         };
+        let Some(decl) = &node.decl else {
+            self.errors.push(trouble(UNSEEN.to_owned()));
+            return Ok(());
+        };
         if self.left == 0 {
             self.errors.push(trouble(OUT_OF_BUDGET.to_owned()));
             return Err(Spent);
         }
         let mut lists = Lists::default();
-        let new = cel::typed(value, &node.decl, &mut lists);
-        let old = old.map(|old| cel::typed(old, &node.decl, &mut lists));
+        let new = cel::typed(value, decl, &mut lists);
+        let old = old.map(|old| cel::typed(old, decl, &mut lists));
         let (plain, optional) = (
             Selves { new: new.clone(), old: old.clone(), lists: &lists },
             Selves { new, old: Some(cel::maybe(old.clone())), lists: &lists },
@@ -299,9 +289,9 @@ impl<'a> Check<'a> {
                     self.errors.push(trouble(detail));
                 }
                 Ok(_) => {
-                    let path = match compiled.rule.field_path.as_deref() {
-                        None | Some("") => here.to_owned(),
-                        Some(below) => join(path, below.trim_start_matches('.')),
+                    let path = match compiled.place.as_str() {
+                        "" => here.to_owned(),
+                        below => join(path, below),
                     };
                     let (error, spent) = match self.message(compiled, &plain) {
                         Ok(message) => (broken(compiled, path, value, message), Ok(())),
@@ -375,44 +365,4 @@ fn type_name(ty: Type) -> &'static str {
         Type::Boolean => "boolean",
         Type::Any | Type::IntOrString => "",
     }
-}
-
-/// The shape below a node, as far as it decides how values look inside an expression.
-fn document(schema: Schema<'_>) -> Value {
-    let node = schema.node();
-    let mut document = Map::new();
-    document.insert("type".to_owned(), type_name(node.ty).into());
-    if !node.properties.is_empty() {
-        let fields = node
-            .properties
-            .iter()
-            .map(|(name, id)| (name.clone(), self::document(schema.sibling(*id))));
-        document.insert("properties".to_owned(), Value::Object(fields.collect()));
-    }
-    if let Some(values) = node.additional {
-        document.insert("additionalProperties".to_owned(), self::document(schema.sibling(values)));
-    }
-    if let Some(items) = node.items {
-        document.insert("items".to_owned(), self::document(schema.sibling(items)));
-    }
-    if let Some(format) = &node.bounds.format {
-        document.insert("format".to_owned(), json!(format));
-    }
-    match &node.list_type {
-        ListType::Atomic => {}
-        ListType::Set => drop(document.insert("x-kubernetes-list-type".to_owned(), "set".into())),
-        ListType::Map(keys) => {
-            document.insert("x-kubernetes-list-type".to_owned(), "map".into());
-            document.insert("x-kubernetes-list-map-keys".to_owned(), json!(keys));
-        }
-    }
-    let flags = [
-        ("x-kubernetes-int-or-string", node.ty == Type::IntOrString),
-        ("x-kubernetes-preserve-unknown-fields", node.preserve_unknown),
-        ("x-kubernetes-embedded-resource", node.embedded_resource),
-    ];
-    for (name, _) in flags.into_iter().filter(|(_, set)| *set) {
-        document.insert(name.to_owned(), Value::Bool(true));
-    }
-    Value::Object(document)
 }

@@ -1,4 +1,4 @@
-//! A value against its schema: types, required fields, bounds, formats, uniqueness, junctors.
+//! A value against its schema: types, required fields, bounds, formats, junctors.
 //!
 //! On an update a part that did not change is not judged again (ratcheting): an object that was
 //! stored under an older schema stays editable.
@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::{format, invalid, join, not_supported};
 use crate::alike;
-use crate::custom::OBJECT_META;
 use crate::field::{FieldError, Reason};
 use crate::go::internal::in_order;
 use crate::schema::{ListType, Node, Schema, Type};
@@ -72,23 +71,12 @@ fn fields(
     for name in node.required.iter().filter(|name| !object.contains_key(name.as_str())) {
         errors.push(FieldError::required(join(path, name), ""));
     }
-    if node.embedded_resource {
-        for name in ["apiVersion", "kind"] {
-            if object.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
-                errors.push(FieldError::required(join(path, name), ""));
-            }
-        }
-    }
     for (name, value) in object {
         if let Some(field) = schema.field(name) {
             let before = old.and_then(|old| old.get(name));
-            let known = errors.len();
-            check(field, value, before, &join(path, name), errors);
-            if field.node().name == OBJECT_META {
-                // Nobody minds what is in a list of metadata twice.
-                let found = errors.split_off(known).into_iter();
-                errors.extend(found.filter(|error| error.reason != Reason::Duplicate));
-            }
+            let is_key = !node.properties.contains_key(name);
+            let path = if is_key { format!("{path}.{name}") } else { join(path, name) };
+            check(field, value, before, &path, errors);
         }
     }
 }
@@ -143,7 +131,10 @@ pub(super) fn json_type(value: &Value) -> &'static str {
 fn wrong_type<'n>(node: &'n Node, value: &Value) -> Option<(&'n str, &'static str)> {
     let whole = |number: &serde_json::Number| number.as_f64().is_some_and(|n| n.fract() == 0.0);
     let (fits, wanted) = match node.ty {
-        Type::Any => (node.bounds.format.is_none(), ""),
+        Type::Any => match node.unknown_type.as_deref() {
+            Some(odd) => (false, odd),
+            None => (node.bounds.format.is_none(), ""),
+        },
         Type::Object => (value.is_object(), "object"),
         Type::Array => (value.is_array(), "array"),
         Type::String => (value.is_string(), "string"),
@@ -286,32 +277,9 @@ fn allowed(node: &Node, value: &Value, path: &str, errors: &mut Vec<FieldError>)
 }
 
 fn unique(node: &Node, items: &[Value], path: &str, errors: &mut Vec<FieldError>) {
-    match &node.list_type {
-        ListType::Atomic if node.bounds.unique_items => {
-            if !alike::repeated(items).is_empty() {
-                let detail = format!("{path} in body shouldn't contain duplicates");
-                errors.push(invalid(path, Value::from(items.to_vec()), detail));
-            }
-        }
-        ListType::Atomic => {}
-        ListType::Set => {
-            for index in alike::repeated(items) {
-                let (path, item) = (format!("{path}[{index}]"), items[index].clone());
-                errors.push(FieldError::new(path, Reason::Duplicate, item, ""));
-            }
-        }
-        ListType::Map(keys) => {
-            let key_of = |item: &Value| -> Value {
-                let entries =
-                    keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-                Value::Object(entries.collect())
-            };
-            let all: Vec<Value> = items.iter().map(key_of).collect();
-            for index in alike::repeated(&all) {
-                let (path, key) = (format!("{path}[{index}]"), all[index].clone());
-                errors.push(FieldError::new(path, Reason::Duplicate, key, ""));
-            }
-        }
+    if node.bounds.unique_items && !alike::repeated(items).is_empty() {
+        let detail = format!("{path} in body shouldn't contain duplicates");
+        errors.push(invalid(path, Value::from(items.to_vec()), detail));
     }
 }
 

@@ -56,6 +56,8 @@ const AREAS: &[(&str, &str)] = &[
     ("workloads", include_str!("areas/workloads.http")),
     ("custom", include_str!("areas/custom.http")),
     ("definitions", include_str!("areas/definitions.http")),
+    ("defaults", include_str!("areas/defaults.http")),
+    ("embedded", include_str!("areas/embedded.http")),
     ("conversion", include_str!("areas/conversion.http")),
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
