@@ -7,7 +7,7 @@ use super::negotiate::content_type;
 use crate::decode::{self, DecodeError, Decoded};
 use crate::kinds::Kind;
 use crate::proto;
-use crate::registry::{Body, rules};
+use crate::registry::{Body, named};
 use crate::status::Status;
 
 const JSON: &str = "application/json";
@@ -78,7 +78,7 @@ fn protobuf(kind: &Kind, bytes: &[u8]) -> Result<Body, Status> {
         | ProtoError::BadEnvelope(_) => unrecognized(kind, bytes, &words),
         ProtoError::UnknownKind { api_version, kind: given } => {
             let named = serde_json::json!({"apiVersion": api_version, "kind": given});
-            rules::check_type(kind, &named).err().unwrap_or_else(|| Status::bad_request(words))
+            named::check_type(kind, &named).err().unwrap_or_else(|| Status::bad_request(words))
         }
         ProtoError::Malformed { api_version, kind: given, .. } => {
             let version = api_version.rsplit('/').next().unwrap_or_default();
@@ -106,6 +106,9 @@ pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Resul
             _ => status,
         })?,
     };
+    if let Some(why) = named::unreadable_type(&body.value) {
+        return Err(unrecognized(kind, bytes, &why));
+    }
     let named = body.value.get("kind").and_then(Value::as_str).is_some_and(|k| !k.is_empty());
     if kind.custom.is_some() && body.value.is_object() && !named {
         let text = String::from_utf8_lossy(bytes);
@@ -123,7 +126,7 @@ pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Resul
         return Ok(Body { value: serde_json::json!({}), ..body });
     }
     if !body.value.is_object() {
-        let why = format!("{parse_error}: {}", rules::not_an_object(&body.value));
+        let why = format!("{parse_error}: {}", named::not_an_object(&body.value));
         return Err(unrecognized(kind, bytes, &why));
     }
     Ok(body)
@@ -142,5 +145,5 @@ pub(crate) fn delete_options(headers: &HeaderMap, bytes: &[u8]) -> Result<Value,
     if value.is_object() || value.is_null() {
         return Ok(value);
     }
-    Err(Status::bad_request(format!("{parse_error}: {}", rules::not_an_object(&value))))
+    Err(Status::bad_request(format!("{parse_error}: {}", named::not_an_object(&value))))
 }

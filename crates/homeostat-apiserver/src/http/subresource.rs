@@ -11,7 +11,7 @@ use super::{answer, decode, shown};
 use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
 use crate::registry::reviews::Asked;
-use crate::registry::{self, PartWrite, Registry, Target, rules};
+use crate::registry::{self, PartWrite, Registry, Target, named, rules};
 use crate::server::Shared;
 use crate::status::Status;
 use crate::store::Stored;
@@ -152,10 +152,10 @@ impl Call {
         let answer = || {
             let mut body = decode::object_of(kind, &self.headers, &self.body)?;
             let mut warnings = Vec::new();
-            rules::complete_type(kind, &mut body.value);
-            rules::check_type(kind, &body.value)?;
+            named::complete_type(kind, &mut body.value);
+            named::check_type(kind, &body.value)?;
             let question = rules::shape(kind, body, options.validation, &mut warnings)
-                .map_err(|status| rules::undecodable(kind, status))?;
+                .map_err(|status| rules::undecodable(kind, &kind.kind, status))?;
             warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
             asked.answer(question, options)
         };

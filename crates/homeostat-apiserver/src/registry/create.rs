@@ -24,14 +24,11 @@ impl Registry {
     pub fn create(
         &self,
         target: &Target,
-        mut body: Body,
+        body: Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
-        rules::complete_type(&target.kind, &mut body.value);
-        rules::check_type(&target.kind, &body.value)?;
-        let object = rules::shape_noting(&target.kind, body, Vec::new(), options, &mut warnings)
-            .map_err(|status| rules::undecodable(&target.kind, status))?;
+        let object = rules::sent(&target.kind, body, options, &mut warnings)?;
         let writer = self.writer_for(options);
         match writer.create(target, object, options, Tracking::Update) {
             Ok(mut written) => {

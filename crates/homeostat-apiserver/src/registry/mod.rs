@@ -23,6 +23,7 @@ mod flows;
 mod generation;
 mod hooks;
 pub(crate) mod metadata;
+pub(crate) mod named;
 pub(crate) mod names;
 mod node_ports;
 pub mod options;

@@ -2,10 +2,10 @@
 //! patches sort the fields of every object they step into and leave the others as they were written;
 //! of a strategic merge patch the patch itself is told.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::options::WriteOptions;
-use super::{Patch, rules};
+use super::{Patch, named, rules};
 use crate::decode;
 use crate::field::{FieldError, Reason};
 use crate::go;
@@ -27,22 +27,54 @@ pub(super) fn object(
         value["kind"] = kind.kind.clone().into();
         value["apiVersion"] = kind.api_version().into();
     }
-    let shaped = rules::check_type(kind, &value).and_then(|()| {
-        rules::shape_noting(kind, value.into(), complaints(patch), options, warnings)
-    });
-    shaped.map_err(|status| {
-        let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
-            || status.message.as_str(),
-            |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
-        );
-        let why = match patch {
-            Patch::Strategic(_) => as_converted(why),
-            _ => why.to_owned(),
-        };
-        let told = told(kind, live, patch);
-        let error = FieldError::new("patch", Reason::Invalid, told.into(), why);
+    let told = || told(kind, live, patch);
+    let refused = |why: String| {
+        let error = FieldError::new("patch", Reason::Invalid, told().into(), why);
         Status::invalid_kind("", "", "", &[error])
-    })
+    };
+    if kind.custom.is_some() {
+        check_names(&value, refused, told)?;
+    } else {
+        let why = |status: Status| why(&status, patch);
+        named::check_type(kind, &value).map_err(|status| refused(why(status)))?;
+    }
+    rules::shape_noting(kind, value.into(), complaints(patch), options, warnings)
+        .map_err(|status| refused(why(&status, patch)))
+}
+
+/// Whether a custom object still says what it is; what that is, is judged later.
+fn check_names(
+    object: &Value,
+    refused: impl Fn(String) -> Status,
+    told: impl Fn() -> String,
+) -> Result<(), Status> {
+    if let Some(why) = named::unreadable_type(object) {
+        return Err(refused(why));
+    }
+    let is_missing =
+        |field: &str| object.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
+    if is_missing("kind") {
+        return Err(refused(format!("Object 'Kind' is missing in '{}'", told())));
+    }
+    if is_missing("apiVersion") {
+        let words = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+        let mut status = Status::internal(format!("Internal error occurred: {words}"));
+        status.details = Some(Box::new(json!({"causes": [{"message": words}]})));
+        return Err(status);
+    }
+    Ok(())
+}
+
+/// Why an object cannot be read, without its name.
+fn why(status: &Status, patch: &Patch) -> String {
+    let why = status.message.rsplit_once("cannot be handled as a ").map_or_else(
+        || status.message.as_str(),
+        |(_, rest)| rest.split_once(": ").map_or(rest, |(_, why)| why),
+    );
+    match patch {
+        Patch::Strategic(_) => as_converted(why),
+        _ => why.to_owned(),
+    }
 }
 
 /// What Go says where a patch is merged as maps, and only then becomes a type.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::update::Area;
-use super::{Body, Target, Writer, metadata, rules};
+use super::{Body, Target, Writer, metadata, named, rules};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::kinds::{Kind, spoken};
 use crate::status::Status;
@@ -38,11 +38,11 @@ impl<'a> Writer<'a> {
         mut body: Body,
         options: &'r WriteOptions,
     ) -> Result<Review<'r>, Status> {
-        rules::complete_type(form, &mut body.value);
-        rules::check_type(form, &body.value)?;
+        named::complete_type(form, &mut body.value);
+        named::check_type(form, &body.value)?;
         let mut warnings = Vec::new();
         let object = rules::shape(form, body, options.validation, &mut warnings)
-            .map_err(|status| rules::undecodable(form, status))?;
+            .map_err(|status| rules::undecodable(form, &form.kind, status))?;
         warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
         self.admit_posted(target, part, form, object, options)
     }

@@ -8,97 +8,32 @@ use serde_json::{Value, json};
 use super::hooks::{self, Judged};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Area;
-use super::{Body, Patch, Writer, convert, metadata};
+use super::{Body, Patch, Writer, convert, metadata, named};
 use crate::admission::Inquiry;
 use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
 use crate::decode::Emptied;
-use crate::field::{FieldError, Reason};
-use crate::go::json_type;
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
-use crate::{decode, default, patch, validate};
+use crate::{custom, decode, default, patch, validate};
 
-/// Groups that are served by servers of their own, within kube-apiserver: they know no other kinds.
-const APART: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
-
-/// Bodies of built-in kinds may leave out what the URL says already.
-pub(crate) fn complete_type(kind: &Kind, object: &mut Value) {
-    if kind.custom.is_some() {
-        return;
+/// A whole object that was sent, in the shape of its kind.
+pub(super) fn sent(
+    kind: &Kind,
+    mut body: Body,
+    options: &WriteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Value, Status> {
+    named::complete_type(kind, &mut body.value);
+    named::check_type(kind, &body.value)?;
+    let given = body.value.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let object = shape_noting(kind, body, Vec::new(), options, warnings)
+        .map_err(|status| undecodable(kind, &given, status))?;
+    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if version != kind.api_version() {
+        return Err(named::other_version(kind, version).warned(std::mem::take(warnings)));
     }
-    let Some(fields) = object.as_object_mut() else { return };
-    for (name, value) in [("apiVersion", kind.api_version()), ("kind", kind.kind.clone())] {
-        if fields.get(name).and_then(Value::as_str).unwrap_or("").is_empty() {
-            fields.insert(name.to_owned(), value.into());
-        }
-    }
-}
-
-/// What is said of a value that is no object.
-pub(crate) fn not_an_object(value: &Value) -> String {
-    format!(
-        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
-         \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-        json_type(value)
-    )
-}
-
-/// Checks `apiVersion` and `kind` of a body against the kind of the URL.
-pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");
-    if !object.is_object() {
-        let why = not_an_object(object);
-        return Err(Status::bad_request(format!(
-            "couldn't get version/kind; json parse error: {why}"
-        )));
-    }
-    if text("kind").is_empty() {
-        return Err(Status::bad_request(format!("Object 'Kind' is missing in '{object}'")));
-    }
-    let (given, version) = (text("kind"), text("apiVersion"));
-    if given == kind.kind && version == kind.api_version() {
-        return Ok(());
-    }
-    if kind.custom.is_some() && version == kind.api_version() {
-        return Err(stranger(kind, given, object));
-    }
-    let apart = |group: &str| APART.iter().find(|name| **name == group);
-    let other = crate::kinds::builtin()
-        .iter()
-        .find(|other| other.kind == given && other.api_version() == version)
-        .filter(|other| apart(&other.group) == apart(&kind.group));
-    let short = version.rsplit('/').next().unwrap_or_default();
-    let why = match other {
-        Some(other) if other.kind == kind.kind => {
-            return Err(Status::bad_request(format!(
-                "the API version in the data ({version}) does not match the expected API version ({})",
-                kind.api_version()
-            )));
-        }
-        Some(other) => {
-            let group = kind.group.split('.').next().filter(|group| !group.is_empty());
-            format!(
-                "converting ({}.{given}) to ({}.{}): unknown conversion",
-                other.version,
-                group.unwrap_or("core"),
-                kind.kind
-            )
-        }
-        None => super::options::unregistered(given, version),
-    };
-    Err(Status::bad_request(format!(
-        "{given} in version {short:?} cannot be handled as a {}: {why}",
-        kind.kind
-    )))
-}
-
-/// A custom object of another kind is judged by the schema all the same, without its defaults.
-fn stranger(kind: &Kind, given: &str, object: &Value) -> Status {
-    let mut errors = validate::rules(kind, object, None, &mut Vec::new());
-    let detail = format!("must be {}", kind.kind);
-    errors.push(FieldError::new("kind", Reason::Invalid, given.into(), detail));
-    Status::invalid_kind(&kind.group, given, metadata::name(object), &errors)
+    Ok(object)
 }
 
 /// Drops what the kind does not know; says so, or refuses.
@@ -161,12 +96,12 @@ fn judge(
     Ok(())
 }
 
-/// A whole object that cannot be read names its kind; a patch does not.
-pub(crate) fn undecodable(kind: &Kind, mut status: Status) -> Status {
+/// A whole object that cannot be read names its kind, as it was `given`; a patch does not.
+pub(crate) fn undecodable(kind: &Kind, given: &str, mut status: Status) -> Status {
     if status.message.starts_with("strict decoding error") {
-        let Kind { kind, version, .. } = kind;
+        let version = &kind.version;
         status.message = format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {}",
+            "{given} in version {version:?} cannot be handled as a {given}: {}",
             status.message
         );
     }
@@ -225,10 +160,10 @@ pub(super) fn keep(kind: &Kind, object: &mut Value) {
 
 /// Fills in what the client left to the server.
 pub(crate) fn default(kind: &Kind, object: &mut Value) {
-    if kind.custom.is_some() {
-        default::apply_defaults(kind.schema.root(), object);
-    } else {
+    if kind.custom.is_none() {
         default::builtin(kind, object);
+    } else if !custom::is_stranger(kind, object) {
+        default::apply_defaults(kind.schema.root(), object);
     }
 }
 
@@ -285,7 +220,13 @@ pub(crate) fn validate(
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(kind, metadata::name(object), &errors))
+    let name = metadata::name(object);
+    if custom::is_stranger(kind, object) {
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+        return Err(Status::invalid_kind(group, text("kind"), name, &errors));
+    }
+    Err(Status::invalid(kind, name, &errors))
 }
 
 /// A Pod, or an object with a template of Pods, with what was given and is empty.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, Written, metadata, patched, rules};
+use super::{Body, Patch, Registry, Target, Written, metadata, named, patched, rules};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -99,10 +99,10 @@ pub(super) fn read_part(
     let new = match write {
         PartWrite::Replace(body) => {
             let mut body = body.clone();
-            rules::complete_type(form, &mut body.value);
-            rules::check_type(form, &body.value)?;
+            named::complete_type(form, &mut body.value);
+            named::check_type(form, &body.value)?;
             let mut new = rules::shape(form, body, options.validation, &mut warnings)
-                .map_err(|status| rules::undecodable(form, status))?;
+                .map_err(|status| rules::undecodable(form, &form.kind, status))?;
             super::update::check_name(target, &new)?;
             super::create::place(target, &mut new)?;
             new

@@ -11,6 +11,7 @@ use super::{
     storage_key, transient, turned_off,
 };
 use crate::admission::{self, Operation, Review, Wish};
+use crate::custom;
 use crate::field::{FieldError, Reason};
 use crate::kinds::Generation;
 use crate::status::Status;
@@ -81,15 +82,12 @@ impl Registry {
         &self,
         target: &Target,
         status: bool,
-        mut body: Body,
+        body: Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
         let kind = &target.kind;
-        rules::complete_type(kind, &mut body.value);
-        rules::check_type(kind, &body.value)?;
-        let object = rules::shape_noting(kind, body, Vec::new(), options, &mut warnings)
-            .map_err(|status| rules::undecodable(kind, status))?;
+        let object = rules::sent(kind, body, options, &mut warnings)?;
         check_name(target, &object)?;
         let area = if status { Area::Status } else { Area::Main };
         match self.replace(target, area, object, options) {
@@ -159,7 +157,13 @@ impl Writer<'_> {
         let mut object = change(&live)?;
         place(target, &mut object)?;
         check_preconditions(target, update, &live, &object, options.dry_run)?;
+        let was_stranger = custom::is_stranger(kind, &object);
         reset(target, update.area, &live, &mut object);
+        let is_renamed = was_stranger && !custom::is_stranger(kind, &object);
+        if is_renamed {
+            // Whatever it called itself, its status is one of this kind.
+            custom::prune(kind.schema.root(), &mut object);
+        }
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(Some(&live), &mut object);
         if update.area == Area::Main {
@@ -169,7 +173,12 @@ impl Writer<'_> {
         if update.tracking == Tracking::Update {
             let mut owned = rules::owned(kind, &object);
             let tracked = owned.as_mut().unwrap_or(&mut object);
-            rules::track(self, kind, Some(&live), tracked, &options.manager, update.area)?;
+            if is_renamed {
+                // Nobody can say who owns what of something unknown.
+                metadata::set(tracked, "managedFields", Value::Null);
+            } else {
+                rules::track(self, kind, Some(&live), tracked, &options.manager, update.area)?;
+            }
             if let Some(owned) = owned {
                 metadata::copy(&mut object, &owned, "managedFields");
             }

@@ -57,6 +57,7 @@ const AREAS: &[(&str, &str)] = &[
     ("custom", include_str!("areas/custom.http")),
     ("definitions", include_str!("areas/definitions.http")),
     ("defaults", include_str!("areas/defaults.http")),
+    ("strangers", include_str!("areas/strangers.http")),
     ("embedded", include_str!("areas/embedded.http")),
     ("conversion", include_str!("areas/conversion.http")),
     ("access", include_str!("areas/access.http")),
