@@ -202,6 +202,7 @@ fn row(definition: &Value, version: &Value, versions: &Arc<Versions>) -> Kind {
             }),
             versions: versions.clone(),
             since: 0,
+            edition: 0,
             open_api,
             rules,
         })),

@@ -135,7 +135,8 @@ pub(crate) async fn list(
     Ok(Registry::select(target, options, revision, items))
 }
 
-/// Changes of objects in the form the kind speaks.
+/// Changes of objects in the form the kind speaks. A webhook is asked about each of them once, for all
+/// who watch that version.
 ///
 /// # Errors
 /// As [`objects`].
@@ -144,16 +145,31 @@ pub(crate) async fn changes(
     kind: &Kind,
     changes: Vec<Arc<Change>>,
 ) -> Result<Vec<Arc<Change>>, Status> {
-    if !convert::is_by_webhook(kind) {
+    let Some(custom) = kind.custom.as_ref().filter(|_| convert::is_by_webhook(kind)) else {
         return Ok(changes);
+    };
+    let name = format!("{} {}", kind.api_version(), custom.edition);
+    // Everybody goes through them in the order of their revisions: nobody waits for somebody who
+    // waits for them. Whoever leaves early leaves what they had to make to the next one.
+    let (mut shown, mut open) = (Vec::new(), Vec::new());
+    for change in &changes {
+        let place = change.version(&name).lock_owned().await;
+        shown.push(place.clone());
+        if place.is_none() {
+            open.push((shown.len() - 1, place));
+        }
     }
-    let states = changes
-        .iter()
-        .flat_map(|change| change.previous.iter().cloned().chain([change.object.clone()]));
-    let mut states = objects(registry, kind, states.collect()).await?.into_iter();
-    let shown = changes.iter().filter_map(|change| {
-        let previous = change.previous.as_ref().and_then(|_| states.next());
-        Some(Arc::new(Change::new(states.next()?, previous, change.deleted)))
+    let states = open.iter().map(|(at, _)| &changes[*at]).flat_map(|change| {
+        let previous = change.previous.iter().cloned();
+        previous.chain([change.object.clone()])
     });
-    Ok(shown.collect())
+    let mut states = objects(registry, kind, states.collect()).await?.into_iter();
+    for (at, mut place) in open {
+        let change = &changes[at];
+        let previous = change.previous.as_ref().and_then(|_| states.next());
+        let Some(object) = states.next() else { break };
+        *place = Some(Arc::new(Change::new(object, previous, change.deleted)));
+        shown[at] = place.clone();
+    }
+    Ok(shown.into_iter().flatten().collect())
 }

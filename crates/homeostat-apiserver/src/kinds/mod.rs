@@ -165,6 +165,8 @@ pub struct Custom {
     pub versions: Arc<crate::custom::Versions>,
     /// Objects written after this revision were written under the schema of this row.
     pub since: u64,
+    /// The edition of what is served that it came with. Another one may be converted otherwise.
+    pub edition: u64,
     /// What users of a deprecated version are told.
     pub deprecation: Option<String>,
     /// The CEL rules of the version, compiled.

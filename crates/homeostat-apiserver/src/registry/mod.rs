@@ -244,6 +244,7 @@ impl Registry {
             let since = same.map_or_else(|| self.store.revision(), |before| before.since);
             if let Some(custom) = row.custom.as_mut().and_then(Arc::get_mut) {
                 custom.since = since;
+                custom.edition = current.version() + 1;
             }
             Arc::new(row)
         });

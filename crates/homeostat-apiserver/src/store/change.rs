@@ -18,7 +18,12 @@ pub struct Change {
     pub deleted: bool,
     left: OnceLock<Arc<Stored>>,
     forms: Mutex<VecDeque<(String, Bytes)>>,
+    versions: Mutex<VecDeque<(String, Version)>>,
 }
+
+/// The same change in another version of its objects. Whoever finds it empty fills it, while the others
+/// wait.
+pub(crate) type Version = Arc<tokio::sync::Mutex<Option<Arc<Change>>>>;
 
 /// So many forms of a change are kept. Watchers ask for them at the same time, so a few will do.
 const FORMS: usize = 4;
@@ -28,7 +33,8 @@ const OVERHEAD: usize = 160;
 
 impl Change {
     pub(crate) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {
-        Self { object, previous, deleted, left: OnceLock::new(), forms: Mutex::default() }
+        let (left, forms, versions) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self { object, previous, deleted, left, forms, versions }
     }
 
     /// The object before the commit, shown at the revision of the commit: what those see from whose
@@ -51,6 +57,20 @@ impl Change {
         }
         forms.push_back((name.to_owned(), bytes.clone()));
         bytes
+    }
+
+    /// The version of that name, as somebody else made it or as the caller is to make it.
+    pub(crate) fn version(&self, name: &str) -> Version {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, version)) = versions.iter().find(|(known, _)| known == name) {
+            return version.clone();
+        }
+        if versions.len() == FORMS {
+            versions.pop_front();
+        }
+        let version = Version::default();
+        versions.push_back((name.to_owned(), version.clone()));
+        version
     }
 
     /// The bytes that are kept for the sake of this change alone. A live object is not among them,

@@ -100,6 +100,12 @@ impl World {
         self.send("GET", path, Value::Null).await.1
     }
 
+    async fn get_text(&self, path: &str) -> String {
+        let request = http::Request::get(path).body(Body::empty()).unwrap();
+        let body = self.client.send(request).await.unwrap().into_body();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
     /// From now on the webhook answers as at this path.
     async fn misbehave(&self, path: &str) {
         let url = format!("https://127.0.0.1:1{path}");
@@ -209,6 +215,39 @@ async fn a_watch_tells_of_changes_in_its_own_version() {
         })
         .collect();
     assert_eq!(told, [("ADDED", "a", "red"), ("ADDED", "b", "red"), ("DELETED", "a", "red")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_asked_once_about_a_change_however_many_watch() {
+    let world = World::new().await;
+    world.send("POST", OLD, old("a", "red")).await;
+    let mut bodies = Vec::new();
+    for accept in ["application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"].repeat(5) {
+        let path = format!("{OLD}?watch=true&timeoutSeconds=5&resourceVersion=0");
+        let request = http::Request::get(&path).header("accept", accept);
+        let response = world.client.send(request.body(Body::empty()).unwrap()).await.unwrap();
+        bodies.push(response.into_body());
+    }
+    world.send("PATCH", &format!("{NEW}/a"), json!({"spec": {"color": "blue"}})).await;
+    // What the lists and the write needed to know.
+    world.asked();
+    let texts = futures::future::join_all(bodies.into_iter().map(|body| body.collect())).await;
+    for text in texts {
+        let text = String::from_utf8(text.unwrap().to_bytes().to_vec()).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last["type"], "MODIFIED");
+        if last["object"]["kind"] == "Gizmo" {
+            assert_eq!(last["object"]["spec"]["colour"], "blue");
+        }
+    }
+    assert_eq!(world.asked().len(), 1);
+    // Another webhook may see things differently.
+    world.misbehave("/labels").await;
+    world.asked();
+    let path = format!("{OLD}?watch=true&timeoutSeconds=5&resourceVersion=1");
+    let text = world.get_text(&path).await;
+    assert!(text.lines().last().unwrap().contains(r#"{"by":"webhook"}"#), "{text}");
+    assert_eq!(world.asked().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
