@@ -130,10 +130,14 @@ pub(super) fn shaped(kind: &Kind, value: Value) -> Result<Value, Status> {
         let version = kind.api_version();
         let slash = if kind.group.is_empty() { "/" } else { "" };
         let kind = format!("{slash}{version}, Kind={}", kind.kind);
-        let words = format!(
-            "failed to convert new object (/{name}; {kind}) to proper version: unable \
-             to convert unstructured object to {kind}: {why}"
-        );
+        let words = if rules::is_of_another_type(&why) {
+            format!("failed to convert to unversioned (/{name}; {kind}): {why}")
+        } else {
+            format!(
+                "failed to convert new object (/{name}; {kind}) to proper version: unable \
+                 to convert unstructured object to {kind}: {why}"
+            )
+        };
         Status::unexplained(words)
     })
 }

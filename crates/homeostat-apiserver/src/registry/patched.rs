@@ -29,6 +29,10 @@ pub(super) fn object(
     }
     let told = || told(kind, live, patch);
     let refused = |why: String| {
+        // What only other types cannot hold comes to light when the merge is over.
+        if matches!(patch, Patch::Strategic(_)) && rules::is_of_another_type(&why) {
+            return Status::unexplained(why);
+        }
         let error = FieldError::new("patch", Reason::Invalid, told().into(), why);
         Status::invalid_kind("", "", "", &[error])
     };

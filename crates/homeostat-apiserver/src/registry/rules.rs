@@ -11,7 +11,7 @@ use super::update::Area;
 use super::{Body, Patch, Writer, convert, metadata, named};
 use crate::admission::Inquiry;
 use crate::apply::{self, ApplyError, FieldSet, Forms, Manager, Others, PathElement};
-use crate::decode::Emptied;
+use crate::decode::{DecodeError, Emptied};
 use crate::kinds::Kind;
 use crate::patch::PatchError;
 use crate::status::Status;
@@ -69,14 +69,21 @@ fn read(kind: &Kind, body: Body) -> Result<(Value, Vec<String>, Emptied), Status
     let Body { mut value, duplicates } = body;
     // Typed readers find both in one pass, in the order of the document.
     let order = kind.custom.is_none().then(|| decode::DocumentOrder::of(&value, &duplicates));
-    let dropped =
-        decode::typed(kind, &mut value).map_err(|error| Status::bad_request(error.to_string()))?;
+    let refused = |error: DecodeError| Status::bad_request(error.to_string());
+    let dropped = decode::typed(kind, &mut value).map_err(refused)?;
+    (hooks::of(kind).read)(&value)
+        .map_err(|why| refused(DecodeError::of(kind, &kind.kind, why)))?;
     let messages = decode::strict_messages(&dropped.unknown, &duplicates);
     let messages = match order {
         Some(order) => order.sort(messages),
         None => messages,
     };
     Ok((value, messages, dropped.emptied))
+}
+
+/// Whether an object could be read, but not be turned into the type that the server works with.
+pub(super) fn is_of_another_type(why: &str) -> bool {
+    why.starts_with("strconv.")
 }
 
 /// Refuses what a strict reader complains of, or tells it, or neither.

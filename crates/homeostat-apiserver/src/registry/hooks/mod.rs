@@ -54,6 +54,8 @@ pub(crate) struct Judged<'a> {
 
 /// The hooks of one kind; the default does nothing.
 pub(crate) struct Hooks {
+    /// Says why an object cannot be read although all its fields can.
+    pub(crate) read: fn(&Value) -> Result<(), String>,
     /// Brings what the client wrote into its usual form, given the live object if there is one; the
     /// client owns the result.
     pub(crate) complete: fn(Option<&Value>, &mut Value),
@@ -84,6 +86,7 @@ pub(crate) struct Hooks {
 }
 
 const NONE: Hooks = Hooks {
+    read: |_| Ok(()),
     complete: |_, _| {},
     asked: |_, _| {},
     create: |_, _, _| Ok(()),
