@@ -65,9 +65,12 @@ impl Status {
         self
     }
 
-    fn with_cause(mut self, reason: &str, message: &str, field: Option<&str>) -> Self {
+    pub(crate) fn with_cause(mut self, reason: &str, message: &str, field: Option<&str>) -> Self {
         let details = self.details.get_or_insert_with(|| Box::new(json!({})));
-        let mut cause = json!({"reason": reason, "message": message});
+        let mut cause = json!({"reason": reason});
+        if !message.is_empty() {
+            cause["message"] = message.into();
+        }
         if let Some(field) = field {
             cause["field"] = field.into();
         }

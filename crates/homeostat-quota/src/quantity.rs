@@ -64,6 +64,12 @@ impl Quantity {
         self.rounded_up().nanos / NANO
     }
 
+    /// How many thousandths of a unit that is, rounded up.
+    #[must_use]
+    pub fn thousandths(self) -> i128 {
+        Self { nanos: self.nanos.saturating_mul(1000), ..self }.units()
+    }
+
     /// Both together, written as the first one is (nothing is written as the other one).
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -19,6 +19,7 @@ mod matching;
 mod mutating_policy;
 mod namespace;
 mod node_taint;
+mod pod_resize;
 mod pod_security;
 mod policy;
 mod priority;
@@ -166,6 +167,8 @@ static CHAIN: &[Step] = &[
     Step { validate: Some(certificate_subject::check), ..step("CertificateSubjectRestriction") },
     Step { mutate: Some(default_class::of_ingress), ..step("DefaultIngressClass") },
     Step { mutate: Some(topology_labels::copy), ..step("PodTopologyLabels") },
+    Step { validate: Some(pod_resize::check_features), ..step("NodeDeclaredFeatureValidator") },
+    Step { validate: Some(pod_resize::check_room), ..step("PodResizeValidator") },
     Step { mutate: Some(mutating_policy::mutate), ..step("MutatingAdmissionPolicy") },
     Step { mutate: Some(webhook::mutate), ..step("MutatingAdmissionWebhook") },
     Step { validate: Some(policy::check), ..step("ValidatingAdmissionPolicy") },
@@ -278,6 +281,8 @@ mod tests {
         "CertificateSubjectRestriction",
         "DefaultIngressClass",
         "PodTopologyLabels",
+        "NodeDeclaredFeatureValidator",
+        "PodResizeValidator",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionWebhook",
         "ValidatingAdmissionPolicy",

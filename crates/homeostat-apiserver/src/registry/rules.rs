@@ -185,7 +185,17 @@ pub(crate) fn validate(
     options: &WriteOptions,
 ) -> Result<(), Status> {
     let inquiry = &*options.inquiry;
-    let restored = if area == Area::Main { as_given(kind, object, old, inquiry) } else { None };
+    let restored = match area {
+        Area::Main => as_given(kind, object, old, inquiry),
+        // Of what was given, only this is taken.
+        Area::Part("ephemeralcontainers") => {
+            inquiry.restored(object, |pointer| pointer.starts_with("/spec/ephemeralContainers/"))
+        }
+        Area::Part("resize") => {
+            inquiry.restored(object, |pointer| pointer.starts_with("/spec/resources"))
+        }
+        Area::Status | Area::Part(_) => None,
+    };
     let object = restored.as_ref().unwrap_or(object);
     let (mut forgiven, mut waits) = (Vec::new(), false);
     let mut errors = (hooks::of(kind).judge)(

@@ -101,7 +101,7 @@ pub(super) fn read_part(
             let mut body = body.clone();
             named::complete_type(form, &mut body.value);
             named::check_type(form, &body.value)?;
-            let mut new = rules::shape(form, body, options.validation, &mut warnings)
+            let mut new = rules::shape_noting(form, body, Vec::new(), options, &mut warnings)
                 .map_err(|status| rules::undecodable(form, &form.kind, status))?;
             super::update::check_name(target, &new)?;
             super::create::place(target, &mut new)?;

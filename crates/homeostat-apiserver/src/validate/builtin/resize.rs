@@ -37,6 +37,13 @@ pub(super) fn change(value: &Value, old: &Value, report: &mut Report) {
         init_containers(spec, before, report);
         containers(spec, before, report);
     }
+    let (resources, had) = (at(spec, "/resources"), at(before, "/resources"));
+    let is_new = resources.is_object() && !had.is_object();
+    // Claims are refused with the rest of a Pod.
+    let says_nothing = !is_set(resources) && resources.get("claims").is_none();
+    if report.errors.is_empty() && is_new && says_nothing {
+        report.forbidden("spec", "only cpu and memory resources are mutable");
+    }
 }
 
 fn is_set(resources: &Value) -> bool {

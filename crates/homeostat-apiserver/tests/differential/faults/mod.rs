@@ -1,8 +1,8 @@
 //! One fault at a time: objects of every kind that are right but for one field, which the schema
 //! knows and whose value is of the wrong type, empty, too long, negative, or a word nobody knows.
 //!
-//! They are sent in three ways: as new objects, in place of objects that are there, and as their
-//! `status`. Nothing that is wrong is stored (`dryRun`). A run sends an even part of all faults;
+//! They are sent as new objects, in place of objects that are there, as their `status`, and through the
+//! subresources that change Pods. Nothing that is wrong is stored (`dryRun`). A run sends an even part of all faults;
 //! `HOMEOSTAT_DIFFERENTIAL_FAULTS` says how many, `0` sends all.
 
 mod known;
@@ -35,6 +35,10 @@ enum Way {
     Update,
     /// In what replaces its status.
     Status,
+    /// In what gives a Pod another container for a while.
+    EphemeralContainers,
+    /// In what changes the resources of a Pod.
+    Resize,
 }
 
 impl Way {
@@ -44,6 +48,8 @@ impl Way {
             Self::Create => "faults",
             Self::Update => "faults in updates",
             Self::Status => "faults in status",
+            Self::EphemeralContainers => "faults in ephemeral containers",
+            Self::Resize => "faults in resizes",
         }
     }
 }
@@ -61,6 +67,16 @@ async fn single_faults_in_updates_are_refused_as_by_kube_apiserver() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn single_faults_in_a_status_are_refused_as_by_kube_apiserver() {
     compare(Way::Status).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_faults_in_ephemeral_containers_are_refused_as_by_kube_apiserver() {
+    compare(Way::EphemeralContainers).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_faults_in_resizes_are_refused_as_by_kube_apiserver() {
+    compare(Way::Resize).await;
 }
 
 /// The two servers.

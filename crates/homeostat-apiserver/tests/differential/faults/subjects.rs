@@ -16,6 +16,20 @@ const OBJECTS: &str = include_str!("objects.json");
 /// A status that is right for objects of each kind that has one, by the name of the resource.
 const STATUSES: &str = include_str!("statuses.json");
 
+/// A container that can be added to any Pod of these.
+const EPHEMERAL: &str = r#"{"name": "e", "image": "i", "targetContainerName": "c", "stdin": true,
+    "tty": true, "command": ["a"], "args": ["b"], "env": [{"name": "A", "value": "b"}],
+    "imagePullPolicy": "Always", "terminationMessagePath": "/dev/t",
+    "terminationMessagePolicy": "File", "securityContext": {"runAsUser": 1}}"#;
+/// What a resize is about.
+const RESIZED: &[&str] = &[
+    "/spec/containers/0/resources",
+    "/spec/containers/0/resizePolicy",
+    "/spec/initContainers/0/resources",
+    "/spec/initContainers/0/resizePolicy",
+    "/spec/resources",
+];
+
 /// Kinds whose objects kube-apiserver itself works on, and what is there when it is done.
 const WORKED_ON: &[(&str, &str)] = &[
     ("apiservices", "Available"),
@@ -70,7 +84,18 @@ impl Subject {
             (Way::Status, Some(schema)) if self.kind.subresource("status").is_some() => {
                 values::faults_below("/status", schema, &self.status)
             }
-            (Way::Status, _) => Vec::new(),
+            (Way::EphemeralContainers, _) if self.kind.plural == "pods" => {
+                let added = with_ephemeral(self.object.clone());
+                let mut all = values::faults(root, &added);
+                all.retain(|(pointer, _)| pointer.starts_with("/spec/ephemeralContainers"));
+                all
+            }
+            (Way::Resize, _) if self.kind.plural == "pods" => {
+                let mut all = values::faults(root, &self.object);
+                all.retain(|(pointer, _)| RESIZED.iter().any(|place| pointer.starts_with(place)));
+                all
+            }
+            (Way::Status | Way::EphemeralContainers | Way::Resize, _) => Vec::new(),
         }
     }
 
@@ -82,6 +107,8 @@ impl Subject {
             Way::Create => ("POST", String::new()),
             Way::Update => ("PUT", format!("/{}", self.name())),
             Way::Status => ("PUT", format!("/{}/status", self.name())),
+            Way::EphemeralContainers => ("PUT", format!("/{}/ephemeralcontainers", self.name())),
+            Way::Resize => ("PUT", format!("/{}/resize", self.name())),
         };
         let path = self.path(&format!("{below}?dryRun=All&fieldManager=faults"));
         request(method, path, &wrong)
@@ -174,7 +201,17 @@ async fn stored(subject: &Subject, way: Way, mut side: Side) -> Value {
     if let Some(metadata) = live["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
+    if way == Way::EphemeralContainers {
+        live = with_ephemeral(live);
+    }
     live
+}
+
+/// A Pod with a container for a while.
+fn with_ephemeral(mut pod: Value) -> Value {
+    let container: Value = serde_json::from_str(EPHEMERAL).unwrap();
+    pod["spec"]["ephemeralContainers"] = json!([container]);
+    pod
 }
 
 /// Takes away the object and whatever keeps it.
