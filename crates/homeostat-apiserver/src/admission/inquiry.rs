@@ -323,6 +323,10 @@ mod tests {
         let rule = json!({"rule": "self.all(a, self.all(b, a + b < 100))"});
         let items = json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [rule]});
         let schema = json!({"type": "object", "properties": {"items": items}});
+        custom::rows(&definition(&schema)).remove(0)
+    }
+
+    fn definition(schema: &Value) -> Value {
         let mut definition = json!({
             "metadata": {"name": "qs.example.com"},
             "spec": {
@@ -332,7 +336,7 @@ mod tests {
             },
         });
         custom::defaults(&mut definition);
-        custom::rows(&definition).remove(0)
+        definition
     }
 
     fn object(items: &[i64]) -> Value {
@@ -354,6 +358,28 @@ mod tests {
         }
         // What was decided is about that object only.
         assert!(inquiry.judge(&kind, &good, None).is_none());
+    }
+
+    #[test]
+    fn definitions_whose_rules_are_about_their_defaults_are_judged_while_nobody_waits() {
+        let builtin = crate::kinds::builtin();
+        let kind = builtin.iter().find(|kind| kind.kind == "CustomResourceDefinition").unwrap();
+        let definition = |default: i64| {
+            let rule = json!({"rule": "self > 1"});
+            let field =
+                json!({"type": "integer", "default": default, "x-kubernetes-validations": [rule]});
+            let schema = json!({"type": "object", "properties": {"field": field}});
+            definition(&schema)
+        };
+        let inquiry = Inquiry::default();
+        inquiry.begin();
+        for (default, refused) in [(2, 0), (1, 1)] {
+            let definition = definition(default);
+            assert!(inquiry.judge(kind, &definition, None).is_none());
+            inquiry.decide(inquiry.case().unwrap());
+            let verdict = inquiry.judge(kind, &definition, None).unwrap();
+            assert_eq!(verdict.refused.len(), refused, "{:?}", verdict.refused);
+        }
     }
 
     #[test]

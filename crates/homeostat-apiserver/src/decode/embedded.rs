@@ -1,7 +1,7 @@
 //! Objects inside of custom ones, as far as they are read: what they are is text, and their metadata is
 //! brought into the shape that all metadata has.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Shaped, typed};
 use crate::custom::OBJECT_META;
@@ -35,6 +35,10 @@ pub(crate) fn embedded(
                         return Err(refused(path, value, "must be a string"));
                     }
                 } else if node.embedded_resource && name == "metadata" {
+                    if value.is_null() && !restricts_metadata(schema) {
+                        // Where it is declared, it is left out like any other field.
+                        *value = Value::Object(Map::new());
+                    }
                     let given = value.clone();
                     match object_meta(value, &path) {
                         Ok(dropped) => unknown.extend(dropped.unknown),
@@ -54,6 +58,12 @@ pub(crate) fn embedded(
         _ => {}
     }
     Ok(())
+}
+
+/// Whether a schema says more of metadata than that it is metadata.
+fn restricts_metadata(schema: Schema<'_>) -> bool {
+    let common = schema.named(OBJECT_META).map(Schema::id);
+    schema.node().properties.get("metadata").copied() != common
 }
 
 /// Brings metadata that is found at `path` into its shape.

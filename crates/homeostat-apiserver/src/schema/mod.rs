@@ -203,7 +203,7 @@ impl Schemas {
         Self { nodes, names }
     }
 
-    /// Adds a node; a node with a name can be found by it.
+    /// Adds a node; the first one with a name can be found by it.
     ///
     /// # Panics
     /// Beyond 2^32 nodes, which no API comes near.
@@ -211,7 +211,7 @@ impl Schemas {
         #[expect(clippy::expect_used, reason = "documented; a schema has thousands of nodes")]
         let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 schema nodes"));
         if !node.name.is_empty() {
-            self.names.insert(node.name.clone(), id);
+            self.names.entry(node.name.clone()).or_insert(id);
         }
         self.nodes.push(node);
         id

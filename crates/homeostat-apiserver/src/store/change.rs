@@ -29,7 +29,7 @@ pub(crate) type Version = Arc<tokio::sync::Mutex<Option<Arc<Change>>>>;
 const FORMS: usize = 4;
 
 /// What a change costs besides the bodies it keeps.
-const OVERHEAD: usize = 160;
+const OVERHEAD: usize = 200;
 
 impl Change {
     pub(crate) fn new(object: Arc<Stored>, previous: Option<Arc<Stored>>, deleted: bool) -> Self {

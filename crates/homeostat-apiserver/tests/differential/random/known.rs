@@ -48,13 +48,6 @@ const KNOWN: &[Known] = &[
         why: STATUS_OF_NONE,
     },
     Known {
-        request: ("create", "widgets"),
-        place: "/details/causes",
-        theirs: "",
-        answer: "must be Widget",
-        why: "how far an object of a wrong kind is judged",
-    },
-    Known {
         request: ("apply", "gizmos"),
         place: "",
         theirs: "",
