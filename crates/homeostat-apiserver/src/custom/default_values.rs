@@ -11,6 +11,7 @@ use super::{arena, flag, list, prune, structural};
 use crate::decode;
 use crate::field::{FieldError, Reason};
 use crate::go::internal;
+use crate::schema::Schema;
 use crate::validate::{self, Defaults, NOWHERE, Rules};
 
 /// All that is wrong with the defaults of a schema that is structural.
@@ -114,7 +115,7 @@ impl Walk {
             if !prune(schema, &mut pruned).is_empty() {
                 self.errors.push(shown("must not have unknown fields".to_owned()));
             }
-            within(document, default, path)
+            within(schema, default, path)
         };
         if !found.is_empty() {
             self.errors.extend(found);
@@ -143,11 +144,10 @@ fn below(error: FieldError, path: &str) -> FieldError {
 }
 
 /// What is wrong with the objects in a value: first what cannot be read, then what may not be.
-fn within(document: &Value, value: &Value, path: &str) -> Vec<FieldError> {
-    let (schemas, root) = arena::build_value(document);
-    match decode::embedded(schemas.at(root), &mut value.clone(), path, &mut Vec::new()) {
+fn within(schema: Schema<'_>, value: &Value, path: &str) -> Vec<FieldError> {
+    match decode::embedded(schema, &mut value.clone(), path, &mut Vec::new()) {
         Err(error) => vec![*error],
-        Ok(()) => validate::embedded(schemas.at(root), value, path),
+        Ok(()) => validate::embedded(schema, value, path),
     }
 }
 
@@ -165,7 +165,8 @@ fn metadata_problems(default: &Value, place: &Place<'_>) -> Option<String> {
             object[field] = otherwise.into();
         }
     }
-    let problems = within(place.object, &object, "");
+    let (schemas, root) = arena::build_value(place.object);
+    let problems = within(schemas.at(root), &object, "");
     let words: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let words = match &words[..] {
         [] => return None,
