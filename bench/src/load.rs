@@ -1,5 +1,6 @@
 //! Requests, as many at once as asked, with bodies that are made beforehand.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,21 +16,83 @@ use tokio::sync::mpsc;
 /// Where everything is written.
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An object of about one kilobyte.
-pub(crate) fn map(name: &str) -> Vec<u8> {
+/// What is asked of the API, object by object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    /// The first page of all objects.
+    List,
+    Create,
+    Update,
+    /// A merge patch of one field.
+    Patch,
+    /// A server-side apply of one field.
+    Apply,
+    Delete,
+}
+
+/// How many objects [`Verb::List`] asks for.
+pub(crate) const PAGE: usize = 500;
+
+impl Verb {
+    /// What it is called in the table.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::List => format!("list of {PAGE}"),
+            verb => format!("{verb:?}").to_lowercase(),
+        }
+    }
+
+    fn request(self, number: usize, text: usize) -> Result<Request<Vec<u8>>> {
+        let name = format!("map-{number:07}");
+        let one = format!("{MAPS}/{name}");
+        let write = |request: http::request::Builder, of: &str, body: Vec<u8>| {
+            request.header(CONTENT_TYPE, format!("application/{of}")).body(body)
+        };
+        let applied = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name},
+            "data": {"applied": "1"},
+        });
+        Ok(match self {
+            Self::Get => Request::get(one).body(Vec::new()),
+            Self::List => Request::get(format!("{MAPS}?limit={PAGE}")).body(Vec::new()),
+            Self::Create => write(Request::post(MAPS), "json", map(&name, text)),
+            // Another text, or nothing would be written.
+            Self::Update => write(Request::put(one), "json", map(&name, text + 1)),
+            Self::Patch => {
+                let body = json!({"data": {"patched": "1"}}).to_string().into_bytes();
+                write(Request::patch(one), "merge-patch+json", body)
+            }
+            Self::Apply => {
+                let body = applied.to_string().into_bytes();
+                let one = format!("{one}?fieldManager=bench-apply");
+                write(Request::patch(one), "apply-patch+yaml", body)
+            }
+            Self::Delete => Request::delete(one).body(Vec::new()),
+        }?)
+    }
+}
+
+/// An object of so many bytes of text, and a few hundred around them.
+fn map(name: &str, text: usize) -> Vec<u8> {
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": name, "labels": {"app": "bench", "part": name}},
-        "data": {"text": "x".repeat(700)},
+        "data": {"text": "x".repeat(text)},
     });
     object.to_string().into_bytes()
 }
 
-/// Creates the objects numbered `range`, `at_once` at a time; how long that took.
-pub(crate) async fn create(
+/// Does that to the objects numbered `range`, which have so many bytes of text, `at_once` at a time;
+/// how long it took.
+pub(crate) async fn run(
     client: &Client,
-    range: std::ops::Range<usize>,
+    verb: Verb,
+    range: Range<usize>,
+    text: usize,
     at_once: usize,
 ) -> Result<Duration> {
     let begin = Instant::now();
@@ -42,10 +105,7 @@ pub(crate) async fn create(
                 if number >= end {
                     return Ok::<_, anyhow::Error>(());
                 }
-                let request = Request::post(MAPS)
-                    .header(CONTENT_TYPE, "application/json")
-                    .body(map(&format!("map-{number:07}")))?;
-                client.request_text(request).await?;
+                client.request_text(verb.request(number, text)?).await?;
             }
         })
     });
@@ -53,15 +113,6 @@ pub(crate) async fn create(
         worker.await??;
     }
     Ok(begin.elapsed())
-}
-
-/// Gets one object `count` times.
-pub(crate) async fn get(client: &Client, number: usize, count: usize) -> Result<()> {
-    for _ in 0..count {
-        let request = Request::get(format!("{MAPS}/map-{number:07}")).body(Vec::new())?;
-        client.request_text(request).await?;
-    }
-    Ok(())
 }
 
 /// Changes one object; a value that it has already would change nothing, and nobody would hear of it.

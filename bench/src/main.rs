@@ -49,7 +49,7 @@ enum Command {
     Queue,
     /// Our API server alone, for whoever works on it.
     Ours {
-        /// How often the writes are measured.
+        /// How often the requests are measured.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
@@ -115,7 +115,7 @@ async fn ours(rounds: usize) -> Result<()> {
     println!("  ready after {:?}", side.ready);
     let mut measured = Ok(());
     for round in 0..rounds {
-        measured = measure::writes(&side, round * measure::WRITES).await.map(|_| ());
+        measured = measure::requests(&side, round * measure::WRITES).await.map(|_| ());
         if measured.is_err() {
             break;
         }
