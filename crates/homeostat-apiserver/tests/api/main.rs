@@ -33,6 +33,8 @@ mod tls;
 mod verbs;
 mod versions;
 mod watch;
+#[path = "../webhook_server/mod.rs"]
+mod webhook_server;
 mod webhooks;
 mod websocket;
 

@@ -74,6 +74,7 @@ pub(crate) fn between(
     }
     let mut places = Vec::new();
     walk("", Some(&ours.body), Some(&theirs.body), &mut places);
+    walk("asked", Some(&ours.asked), Some(&theirs.asked), &mut places);
     for (place, our, their) in places {
         note(&mut found, place, our.cloned(), their.cloned());
     }

@@ -17,21 +17,25 @@ mod faults;
 mod known;
 mod normal;
 mod random;
+mod reviewer;
 mod script;
 mod side;
+#[path = "../webhook_server/mod.rs"]
+mod webhook_server;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use converter::Served;
 use difference::Difference;
 use futures::StreamExt as _;
 use homeostat_apiserver::{AddressRange, Server, ServerConfig};
 use homeostat_env::Env;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use reviewer::Reviewer;
 use script::Sequence;
 use side::Side;
+use webhook_server::Served;
 use tokio::sync::Mutex;
 
 const ORACLE: &str = "HOMEOSTAT_ORACLE_KUBECONFIG";
@@ -62,6 +66,7 @@ const AREAS: &[(&str, &str)] = &[
     ("conversion", include_str!("areas/conversion.http")),
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
+    ("webhooks", include_str!("areas/webhooks.http")),
     ("policies", include_str!("areas/policies.http")),
     ("expressions", include_str!("areas/expressions.http")),
     ("subresources", include_str!("areas/subresources.http")),
@@ -120,9 +125,13 @@ async fn answers_are_those_of_kube_apiserver() {
         .filter(|sequence| sequence.name.contains(&only))
         .collect();
     let compared: usize = sequences.iter().map(|sequence| sequence.steps.len()).sum();
-    let hook = Arc::new(converter::serve().await);
+    let hooks = Arc::new(Hooks {
+        converter: converter::serve().await,
+        ours: Reviewer::serve().await,
+        theirs: Reviewer::serve().await,
+    });
     let mut found: Vec<Difference> = futures::stream::iter(sequences)
-        .map(|sequence| tokio::spawn(run(oracle.clone(), hook.clone(), sequence)))
+        .map(|sequence| tokio::spawn(run(oracle.clone(), hooks.clone(), sequence)))
         .buffered(4)
         .flat_map(|found| futures::stream::iter(found.unwrap()))
         .collect()
@@ -145,8 +154,15 @@ async fn answers_are_those_of_kube_apiserver() {
     assert!(gone.is_empty() || !only.is_empty(), "no longer differs, take it off: {gone:#?}");
 }
 
+/// The webhooks that both sides call: one converts for both, but each has its own reviewer.
+struct Hooks {
+    converter: Served,
+    ours: Arc<Reviewer>,
+    theirs: Arc<Reviewer>,
+}
+
 /// Sends a sequence to both sides and says where the answers differ.
-async fn run(oracle: Client, hook: Arc<Served>, sequence: Sequence) -> Vec<Difference> {
+async fn run(oracle: Client, hooks: Arc<Hooks>, sequence: Sequence) -> Vec<Difference> {
     let env = Env::system();
     let id = format!("diff-{}", env.random_alphanumeric(8).to_lowercase());
     let server = Server::new(ServerConfig {
@@ -157,9 +173,10 @@ async fn run(oracle: Client, hook: Arc<Served>, sequence: Sequence) -> Vec<Diffe
     });
     let mut ours = Side::new(Client::new(server, "default"), &id);
     let mut theirs = Side::new(oracle, &id);
-    for side in [&mut ours, &mut theirs] {
-        side.set("hook", &hook.url);
-        side.set("ca", &hook.ca);
+    for (side, reviewer) in [(&mut ours, &hooks.ours), (&mut theirs, &hooks.theirs)] {
+        side.set("hook", &hooks.converter.url);
+        side.set("ca", &hooks.converter.ca);
+        side.reviewed_by(reviewer);
     }
     tokio::join!(ours.prepare(), theirs.prepare());
     let mut differences = Vec::new();

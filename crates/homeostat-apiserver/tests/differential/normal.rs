@@ -116,6 +116,11 @@ impl Normal {
         self.uid.find(text).is_some_and(|found| found.len() == text.len())
     }
 
+    /// Shows the text as its role from now on.
+    pub(crate) fn know(&mut self, text: &str, role: &str) {
+        self.generated.push((text.to_owned(), role.to_owned()));
+    }
+
     fn note_generated_name(&mut self, object: &Value) {
         let field = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         if let (Some(prefix), Some(name)) = (field("/generateName"), field("/name"))

@@ -9,6 +9,8 @@
 //!                             {{first.token}}, {{first.etag}}
 //! @until 200                  asks again until the answer has this code,
 //! @until 403 exceeded quota   and these words
+//! @answer /a {"allowed": true}  how the webhook {{webhook}}/a responds from here on
+//! @reply /a 500 no            or replies; `silence` and `hang-up` are no replies
 //! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
 //! Accept: application/json
 //!
@@ -16,10 +18,14 @@
 //! ```
 //!
 //! `{{ns}}` is the namespace; `{{hook}}` and `{{ca}}` lead to the webhook of `converter`;
+//! `{{webhook}}` and `{{authority}}` to those of `reviewer`, and whatever they are asked in a step
+//! (one without `@until`) is compared like its answer;
 //! `{{medium}}` and `{{large}}` are long texts, `{{operations}}` too many operations of a JSON patch.
 //! A body of protobuf is written in base64.
 //! Lines that start with `//` are comments. A body that does not start like JSON is YAML; a
 //! `Content-Type` header overrides that.
+
+use crate::reviewer::Manner;
 
 /// Steps that share a namespace and variables.
 #[derive(Debug)]
@@ -36,6 +42,8 @@ pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) save: Option<String>,
     pub(crate) until: Option<Until>,
+    /// How webhooks behave from here on, by path.
+    pub(crate) manners: Vec<(String, Manner)>,
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -95,6 +103,10 @@ fn step(text: &str) -> Step {
             let (code, words) = answer.trim().split_once(' ').unwrap_or((answer.trim(), ""));
             let words = words.trim().to_owned();
             step.until = code.parse().ok().map(|code| Until { code, words });
+        } else if let Some((path, text)) = directive(line, "@answer ") {
+            step.manners.push((path.to_owned(), Manner::Response(text.to_owned())));
+        } else if let Some((path, text)) = directive(line, "@reply ") {
+            step.manners.push((path.to_owned(), Manner::Raw(text.to_owned())));
         } else if let (true, Some((method, path))) = (step.method.is_empty(), line.split_once(' '))
         {
             step.method = method.to_owned();
@@ -111,6 +123,11 @@ fn step(text: &str) -> Step {
         step.headers.push(("content-type".to_owned(), media.to_owned()));
     }
     step
+}
+
+/// The two parts of what follows a word that begins with `@`.
+fn directive<'a>(line: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
+    line.strip_prefix(word)?.trim().split_once(' ')
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -14,6 +15,7 @@ use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
 use crate::normal::Normal;
+use crate::reviewer::Reviewer;
 use crate::script::Step;
 
 /// How often a step with `@until` is sent, a twentieth of a second apart.
@@ -30,6 +32,8 @@ pub(crate) struct Answer {
     pub(crate) headers: BTreeMap<String, String>,
     /// JSON (or YAML) as such, a watch as a list of events, anything else as a string.
     pub(crate) body: Value,
+    /// What webhooks were asked meanwhile.
+    pub(crate) asked: Value,
 }
 
 /// One server as one sequence sees it.
@@ -41,6 +45,8 @@ pub(crate) struct Side {
     normal: Normal,
     /// Schemas and levels of flow control, by their uid.
     flows: BTreeMap<String, String>,
+    /// Who answers for its admission webhooks.
+    reviewer: Option<Arc<Reviewer>>,
 }
 
 impl Side {
@@ -49,7 +55,19 @@ impl Side {
         let variables = BTreeMap::from([("ns".to_owned(), id.to_owned())]);
         let pattern = Regex::new(r"\{\{([a-z0-9.]+)\}\}").unwrap();
         let (normal, flows) = (Normal::default(), BTreeMap::new());
-        Self { env: Env::system(), client, variables, pattern, normal, flows }
+        let reviewer = None;
+        Self { env: Env::system(), client, variables, pattern, normal, flows, reviewer }
+    }
+
+    /// Its admission webhooks are there.
+    pub(crate) fn reviewed_by(&mut self, reviewer: &Arc<Reviewer>) {
+        let url = &reviewer.served.url;
+        self.set("webhook", &format!("{url}/{}", self.namespace()));
+        self.set("authority", &reviewer.served.ca);
+        for (text, role) in [(url, "<webhooks>"), (&reviewer.served.ca, "<authority>")] {
+            self.normal.know(text, role);
+        }
+        self.reviewer = Some(reviewer.clone());
     }
 
     /// Gives a variable a value.
@@ -95,11 +113,17 @@ impl Side {
         let body = self.filled(&step.body);
         let sent: Vec<_> =
             step.headers.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect();
-        if path.contains("resourceVersion=0") || step.method == "PATCH" {
-            // kube-apiserver reads from a cache which may lag behind: what is patched first is what
-            // that has, and its warnings stay when the newest version is patched after all. A list
-            // of the newest state comes from the same cache, once it has caught up.
+        let changes = ["PATCH", "PUT", "DELETE"].contains(&step.method.as_str());
+        if path.contains("resourceVersion=0") || changes {
+            // kube-apiserver reads from a cache which may lag behind: what is changed first is what
+            // that has, which webhooks see, and its warnings stay when the newest version is
+            // changed after all. A list of the newest state comes from the same cache, once it has
+            // caught up.
             self.exchange("GET", &collection(&path), &[], String::new()).await;
+        }
+        for (path, manner) in &step.manners {
+            let reviewer = self.reviewer.as_ref().expect("nobody to give answers");
+            reviewer.behave(self.namespace(), path, manner.map(|text| self.filled(text)));
         }
         let mut attempts = 0;
         let (code, headers, text) = loop {
@@ -133,7 +157,10 @@ impl Side {
                 self.variables.insert(format!("{name}.etag"), tag.to_owned());
             }
         }
-        Answer { code, headers: shown, body: self.normal.value(body) }
+        let body = self.normal.value(body);
+        let asked = self.reviewer.as_ref().map(|all| all.asked(self.namespace()));
+        let asked = asked.filter(|_| step.until.is_none()).unwrap_or_default();
+        Answer { code, headers: shown, body, asked: self.normal.value(asked.into()) }
     }
 
     /// All headers but those that tell of the transport, with roles for what cannot be equal.

@@ -57,7 +57,7 @@ async fn the_api_describes_itself_as_kube_apiserver_does() {
 }
 
 fn compare(document: &str, ours: Value, theirs: Value) -> Vec<Difference> {
-    let answer = |body| Answer { code: 200, headers: BTreeMap::new(), body };
+    let answer = |body| Answer { code: 200, headers: BTreeMap::new(), body, asked: Value::Null };
     let mut found = difference::between("documents", document, &answer(ours), &answer(theirs));
     // Whole documents are no help to a reader.
     found.iter_mut().for_each(Difference::shorten);
