@@ -43,4 +43,4 @@ pub use http::{Body, NodeConnector};
 pub use server::{AddressRange, Server, ServerConfig};
 pub use status::Status;
 pub use tls::ServeError;
-pub use webhook_client::{WebhookAddress, WebhookConnector, WebhookReply};
+pub use webhook_client::{WebhookAddress, WebhookAnswer, WebhookConnector, WebhookReply};

@@ -195,7 +195,8 @@ impl Status {
     /// 403: admission says no.
     #[must_use]
     pub fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!("{} {name:?} is forbidden: {why}", kind.resource());
+        let about = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let message = format!("{}{about} is forbidden: {why}", kind.resource());
         Self::new(403, "Forbidden", message).about(kind, name)
     }
 

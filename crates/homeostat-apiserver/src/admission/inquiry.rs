@@ -35,13 +35,18 @@ pub(crate) struct Question {
     pub(crate) review: Value,
     /// What it is about.
     pub(crate) topic: Topic,
+    /// How often the same was asked before by this write: webhooks are called once for each time.
+    pub(crate) repeated: usize,
 }
 
 /// What a webhook is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topic {
     /// Whether and how a write may happen: the answer is the `response` of an `AdmissionReview`.
-    Admission,
+    Admission {
+        /// Whether the webhook may change the object.
+        mutates: bool,
+    },
     /// How objects look in another version: the answer is the list of them.
     Conversion,
 }
@@ -93,6 +98,8 @@ struct State {
     volume: Option<String>,
     answers: BTreeMap<String, Answer>,
     open: Vec<Question>,
+    /// How often webhooks were asked the same in this attempt.
+    asked: BTreeMap<String, usize>,
     missing: Option<Missing>,
     has_waited: bool,
     /// How often somebody who would run the write again ran it.
@@ -120,6 +127,7 @@ impl Inquiry {
     pub(crate) fn begin(&self) {
         let mut state = self.state();
         state.open.clear();
+        state.asked.clear();
         state.missing = None;
         state.case = None;
         state.attempts += 1;
@@ -178,8 +186,13 @@ impl Inquiry {
     }
 
     /// The answer, if it is known; otherwise the question is open from now on.
-    pub(crate) fn ask(&self, question: Question) -> Option<Answer> {
+    pub(crate) fn ask(&self, mut question: Question) -> Option<Answer> {
         let mut state = self.state();
+        if question.topic != Topic::Conversion {
+            let times = state.asked.entry(key(&question)).or_default();
+            question.repeated = *times;
+            *times += 1;
+        }
         let answer = state.answers.get(&key(&question)).cloned();
         if answer.is_none() {
             state.open.push(question);
@@ -307,7 +320,8 @@ impl Inquiry {
 }
 
 fn key(question: &Question) -> String {
-    format!("{} {} {}", question.webhook, question.client, question.review)
+    let Question { webhook, client, review, topic, repeated, .. } = question;
+    format!("{webhook} {topic:?} {repeated} {client} {review}")
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ mod priority;
 mod quota;
 mod request;
 mod resize;
+mod response;
+mod rounds;
 mod runtime_class;
 mod service_account;
 mod tolerations;
@@ -48,7 +50,8 @@ pub use inquiry::Inquiry;
 pub(crate) use inquiry::{Answer, Missing, Question, Topic};
 pub(crate) use matching::selects;
 pub(crate) use quota::Charge;
-pub(crate) use webhook::Rounds;
+pub(crate) use response::read as read_response;
+pub(crate) use rounds::Rounds;
 
 /// What a request does to its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +189,7 @@ pub(crate) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
         review.rounds.is_second = true;
         run(review)?;
     }
+    review.mend_owners();
     Ok(())
 }
 

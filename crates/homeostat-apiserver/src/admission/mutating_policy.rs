@@ -10,6 +10,7 @@ use super::configuration::{Mutation, Policy};
 use super::expression::{BUDGET, Given};
 use super::hearing::{Evidence, Panel};
 use super::matching::{is_exempt, is_question, matched_resources};
+use super::request::Untaken;
 use super::{Inquiry, Review, policy};
 use crate::kinds::Kind;
 use crate::registry::metadata;
@@ -33,8 +34,8 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
             if matched_resources(review, resources).is_none() || !review.rounds.calls(&id) {
                 continue;
             }
-            let before = review.object.clone();
-            match run(review, (&policies, place), binding, &kind) {
+            let mut changed = false;
+            match run(review, (&policies, place), binding, &kind, &mut changed) {
                 Err(Trouble::Undecided(status)) => return Err(*status),
                 Err(Trouble::Failed(why)) if policy.fails => refusals.push(format!(
                     "policy '{}' with binding '{name}' denied request: {why}",
@@ -42,7 +43,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
                 )),
                 Err(Trouble::Failed(_)) | Ok(()) => {}
             }
-            review.rounds.called(&id, review.object != before, policy.reinvokes);
+            review.rounds.called(&id, changed, policy.reinvokes);
         }
     }
     if refusals.is_empty() {
@@ -79,12 +80,14 @@ impl From<Status> for Trouble {
     }
 }
 
-/// Applies the mutations of a policy, one after the other, once for each parameter.
+/// Applies the mutations of a policy, one after the other, once for each parameter; notes whether
+/// they change the object.
 fn run(
     review: &mut Review<'_>,
     (policies, place): (&Arc<Vec<Policy>>, usize),
     binding: &Value,
     kind: &Kind,
+    changed: &mut bool,
 ) -> Result<(), Trouble> {
     let policy = &policies[place];
     for params in policy::params(review, policy, binding)? {
@@ -102,7 +105,7 @@ fn run(
                 break;
             }
             let (object, made) = (&shown.0, opinion.change?);
-            let changed = match mutation {
+            let mutated = match mutation {
                 Mutation::Apply(_) => {
                     let mut config = made;
                     config["apiVersion"] = object["apiVersion"].clone();
@@ -114,7 +117,11 @@ fn run(
                     patch::json(object, &made).map_err(|error| format!("JSON Patch: {error}"))?
                 }
             };
-            review.object = review.take(kind, changed).map_err(|status| status.message)?;
+            let object = review.take(kind, mutated).map_err(|refusal| match refusal {
+                Untaken::Unreadable(why) => why,
+                Untaken::Refused(status) => status.message,
+            })?;
+            *changed |= review.change_to(object);
         }
     }
     Ok(())

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{Operation, Review, Wish};
-use crate::kinds::{Kind, Propagation};
-use crate::registry::options::FieldValidation;
-use crate::registry::{Body, rules};
+use crate::decode::{self, DecodeError};
+use crate::kinds::{Kind, Propagation, builtin};
+use crate::registry::options::unregistered;
+use crate::registry::rules;
 use crate::status::Status;
 
 impl Operation {
@@ -67,7 +68,6 @@ impl Review<'_> {
             Wish::Write(wish) => {
                 options["kind"] = match self.operation {
                     Operation::Create => "CreateOptions",
-                    Operation::Update if wish.is_patch => "PatchOptions",
                     _ => "UpdateOptions",
                 }
                 .into();
@@ -86,10 +86,17 @@ impl Review<'_> {
                 if wish.dry_run {
                     options["dryRun"] = json!(["All"]);
                 }
+                for (name, given) in [("uid", &wish.uid), ("resourceVersion", &wish.revision)] {
+                    if let Some(given) = given {
+                        options["preconditions"][name] = given.as_str().into();
+                    }
+                }
                 if let Some(grace) = wish.grace {
                     options["gracePeriodSeconds"] = grace.into();
                 }
-                if let Some(propagation) = wish.propagation {
+                if let Some(orphan) = wish.orphan {
+                    options["orphanDependents"] = orphan.into();
+                } else if let Some(propagation) = wish.propagation {
                     options["propagationPolicy"] = match propagation {
                         Propagation::Background => "Background",
                         Propagation::Foreground => "Foreground",
@@ -124,17 +131,59 @@ impl Review<'_> {
 
     /// Takes what somebody who saw the object in the form of `kind` made of it, what it leaves out
     /// filled in again.
-    pub(super) fn take(&self, kind: &Kind, changed: Value) -> Result<Value, Status> {
+    pub(super) fn take(&self, kind: &Kind, mut changed: Value) -> Result<Value, Untaken> {
         if self.operation == Operation::Connect {
             return Ok(changed);
         }
         let form = self.form.unwrap_or(kind);
-        let body = Body::from(changed);
-        let mut object = rules::shape(form, body, FieldValidation::Ignore, &mut Vec::new())?;
-        rules::default(form, &mut object);
-        if self.is_converted(kind) {
-            object = self.writer.between(kind, self.kind, object)?;
+        if !changed.is_object() {
+            let why = rules::not_an_object(&changed);
+            let why = format!("couldn't get version/kind; json parse error: {why}");
+            return Err(Untaken::Unreadable(why));
         }
-        Ok(object)
+        rules::complete_type(form, &mut changed);
+        check_type(form, &changed)?;
+        decode::typed(form, &mut changed).map_err(|error| match error {
+            DecodeError::Type { reason, .. } => Untaken::Unreadable(reason),
+            other => Untaken::Unreadable(other.to_string()),
+        })?;
+        rules::default(form, &mut changed);
+        if self.is_converted(kind) {
+            changed = self.writer.between(kind, self.kind, changed)?;
+        }
+        Ok(changed)
     }
+}
+
+/// Why a changed object is not taken.
+pub(super) enum Untaken {
+    /// It is no object of its kind.
+    Unreadable(String),
+    /// Somebody else refuses it.
+    Refused(Box<Status>),
+}
+
+impl From<Status> for Untaken {
+    fn from(status: Status) -> Self {
+        Self::Refused(Box::new(status))
+    }
+}
+
+/// An object may become one of another kind, which then has no way back.
+fn check_type(form: &Kind, changed: &Value) -> Result<(), Untaken> {
+    let text = |field: &str| changed.get(field).and_then(Value::as_str).unwrap_or("");
+    let (kind, version) = (text("kind"), text("apiVersion"));
+    if form.custom.is_some() || (kind == form.kind && version == form.api_version()) {
+        return Ok(());
+    }
+    let other = builtin().iter().find(|other| other.kind == kind && other.api_version() == version);
+    let Some(other) = other else {
+        return Err(Untaken::Unreadable(unregistered(kind, version)));
+    };
+    let group = form.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+    Err(Status::unexplained(format!(
+        "converting ({}.{kind}) to ({group}.{}): unknown conversion",
+        other.version, form.kind
+    ))
+    .into())
 }

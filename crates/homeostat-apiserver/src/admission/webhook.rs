@@ -1,7 +1,6 @@
 //! `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`: programs that administrators put in
 //! the way of writes. What they are asked goes through the write's inquiry; nothing is called here.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -13,40 +12,10 @@ use super::configuration::Webhook;
 use super::hearing::{Panel, Views};
 use super::inquiry::{Inquiry, Question, Topic};
 use super::matching::{is_exempt, matched};
+use super::request::Untaken;
+use crate::go::syntax;
 use crate::kinds::Kind;
 use crate::status::Status;
-
-/// What mutating webhooks remember from the first round of the chain to the second.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
-    /// The second round: only those that asked for it are called again.
-    pub(super) is_second: bool,
-    /// Something changed after a webhook that wants to see such changes.
-    pub(super) is_wanted: bool,
-    called: BTreeSet<String>,
-    again: BTreeSet<String>,
-    output: Option<Value>,
-}
-
-impl Rounds {
-    /// Whether the webhook or policy has its turn in this round.
-    pub(super) fn calls(&self, id: &str) -> bool {
-        !self.is_second || self.again.contains(id)
-    }
-
-    /// Remembers a call: whether it changed the object, and whether it wants to see what others
-    /// change after it.
-    pub(super) fn called(&mut self, id: &str, changed: bool, reinvokes: bool) {
-        if changed {
-            let called = std::mem::take(&mut self.called);
-            self.again.extend(called);
-            self.is_wanted = true;
-        }
-        if reinvokes {
-            self.called.insert(id.to_owned());
-        }
-    }
-}
 
 pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
     let registry = review.writer.registry;
@@ -54,10 +23,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
     if webhooks.is_empty() || is_exempt(review) {
         return Ok(());
     }
-    if review.rounds.is_second && review.rounds.output.as_ref() != Some(&review.object) {
-        let called = std::mem::take(&mut review.rounds.called);
-        review.rounds.again.extend(called);
-    }
+    review.rounds.begin(&review.object);
     for (place, webhook) in webhooks.iter().enumerate() {
         if !review.rounds.calls(&webhook.id) {
             continue;
@@ -68,7 +34,7 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
         let reinvokes = webhook.settings["reinvocationPolicy"] == "IfNeeded";
         review.rounds.called(&webhook.id, changed, reinvokes);
     }
-    review.rounds.output = Some(review.object.clone());
+    review.rounds.end(&review.object);
     Ok(())
 }
 
@@ -92,7 +58,7 @@ pub(super) fn validate(review: &Review<'_>) -> Result<(), Status> {
     // All are asked at once: none of them changes anything.
     let mut answers = Vec::new();
     for (webhook, kind) in called {
-        answers.push(response(review, webhook, &kind));
+        answers.push(response(review, webhook, &kind, false));
     }
     let mut pending = None;
     for answer in answers {
@@ -120,7 +86,9 @@ fn should_call(
     let panel = Panel::Webhook(Arc::clone(webhooks), place);
     match review.hear(panel, evidence).ok_or(Failure::Pending)?.holds {
         Ok(true) => Ok(Some(kind)),
-        Err(error) if webhook.fails => Err(refused(review.forbid(&error))),
+        Err(error) if webhook.fails => {
+            Err(refused(Status::forbidden(review.kind, review.name, &error)))
+        }
         Ok(false) | Err(_) => Ok(None),
     }
 }
@@ -147,7 +115,12 @@ fn refused(status: Status) -> Failure {
 }
 
 /// The response of an allowing webhook; `None` when it failed and that does not matter.
-fn response(review: &Review<'_>, webhook: &Webhook, kind: &Kind) -> Result<Option<Value>, Failure> {
+fn response(
+    review: &Review<'_>,
+    webhook: &Webhook,
+    kind: &Kind,
+    mutates: bool,
+) -> Result<Option<Value>, Failure> {
     let side_effects = webhook.settings["sideEffects"].as_str();
     if review.wish.is_dry_run() && !matches!(side_effects, Some("None" | "NoneOnDryRun")) {
         let words = format!("admission webhook {:?} does not support dry run", webhook.name);
@@ -177,7 +150,8 @@ fn response(review: &Review<'_>, webhook: &Webhook, kind: &Kind) -> Result<Optio
                     "apiVersion": format!("admission.k8s.io/{version}"),
                     "request": request,
                 }),
-                topic: Topic::Admission,
+                topic: Topic::Admission { mutates },
+                repeated: 0,
             };
             review.wish.inquiry().ask(question).ok_or(Failure::Pending)?
         }
@@ -212,48 +186,47 @@ fn internal(message: &str) -> Status {
 
 /// The webhook's own refusal, completed where it says too little.
 fn denial(webhook: &str, result: Option<&Value>) -> Status {
-    let mut given = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}});
-    let said = result.and_then(Value::as_object).cloned().unwrap_or_default();
-    let text = |field: &str| said.get(field).and_then(Value::as_str).unwrap_or("");
+    let mut given = result.filter(|result| result.is_object()).cloned().unwrap_or(json!({}));
+    let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or("");
     let denied = format!("admission webhook {webhook:?} denied the request");
     let message = match (text("message"), text("reason")) {
         ("", "") => format!("{denied} without explanation"),
         ("", reason) => format!("{denied}: {reason}"),
         (message, _) => format!("{denied}: {message}"),
     };
-    let code = said.get("code").and_then(Value::as_u64).filter(|code| *code >= 400);
-    let code = u16::try_from(code.unwrap_or(400)).unwrap_or(400);
-    given["status"] = "Failure".into();
-    given["message"] = message.clone().into();
-    for field in ["reason", "details"] {
-        if let Some(value) = said.get(field).filter(|value| **value != json!("")) {
-            given[field] = value.clone();
-        }
+    let is_failure = matches!(text("status"), "" | "Success");
+    let code = given.get("code").and_then(Value::as_u64).filter(|code| *code >= 400).unwrap_or(400);
+    // HTTP has no other codes.
+    let code = u16::try_from(code).ok().filter(|code| *code < 1000).unwrap_or(500);
+    given["kind"] = "Status".into();
+    given["apiVersion"] = "v1".into();
+    if !given["metadata"].is_object() {
+        given["metadata"] = json!({});
     }
+    if is_failure {
+        given["status"] = "Failure".into();
+    }
+    given["message"] = message.clone().into();
     given["code"] = code.into();
     let mut status = Status::new(code, "", message);
+    status.details = given.get("details").cloned().map(Box::new);
     status.verbatim = Some(Box::new(given));
     status
 }
 
 /// Calls a webhook that may change the object; says whether it did.
 fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Result<bool, Status> {
-    let answer = match response(review, webhook, kind) {
+    let answer = match response(review, webhook, kind, true) {
         Ok(Some(answer)) => answer,
         Ok(None) => return Ok(false),
         Err(failure) => return Err(failure.status()),
     };
-    let undecodable = |error: &dyn std::fmt::Display| {
-        failure(&webhook.name, &format!("received undecodable patch in webhook response: {error}"))
+    let operations = match operations(&answer) {
+        Ok(operations) => operations,
+        Err(why) if webhook.fails => return Err(failure(&webhook.name, &why)),
+        Err(_) => return Ok(false),
     };
-    let patch = match answer["patch"].as_str() {
-        None | Some("") => return Ok(false),
-        Some(text) => STANDARD.decode(text).map_err(|error| undecodable(&error))?,
-    };
-    let operations: Value = serde_json::from_slice(&patch).map_err(|error| undecodable(&error))?;
-    if operations.as_array().is_some_and(Vec::is_empty) {
-        return Ok(false);
-    }
+    let Some(operations) = operations else { return Ok(false) };
     if review.object.is_null() {
         return Err(internal(&format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for \
@@ -261,11 +234,37 @@ fn call_mutating(review: &mut Review<'_>, webhook: &Webhook, kind: &Kind) -> Res
             webhook.name
         )));
     }
+    let ty = answer["patchType"].as_str().unwrap_or_default();
+    if ty != "JSONPatch" {
+        let why = format!("unsupported patch type {ty:?}");
+        return if webhook.fails { Err(failure(&webhook.name, &why)) } else { Ok(false) };
+    }
     let (shown, _) = review.shown(kind)?;
     let patched =
         crate::patch::json(&shown, &operations).map_err(|error| internal(&error.to_string()))?;
-    let object = review.take(kind, patched).map_err(|status| internal(&status.message))?;
-    let changed = object != review.object;
-    review.object = object;
-    Ok(changed)
+    let object = review.take(kind, patched).map_err(|refusal| match refusal {
+        Untaken::Unreadable(why) => internal(&why),
+        Untaken::Refused(status) => *status,
+    })?;
+    Ok(review.change_to(object))
+}
+
+/// The operations of a response's patch, if it has any.
+fn operations(answer: &Value) -> Result<Option<Value>, String> {
+    let patch = answer["patch"].as_str().unwrap_or_default();
+    if patch.is_empty() {
+        return Ok(None);
+    }
+    let undecodable =
+        |why: String| format!("received undecodable patch in webhook response: {why}");
+    let patch = STANDARD.decode(patch).map_err(|error| undecodable(error.to_string()))?;
+    let operations: Value = serde_json::from_slice(&patch).map_err(|error| {
+        undecodable(syntax::complaint(&patch).unwrap_or_else(|| error.to_string()))
+    })?;
+    if operations.is_null() {
+        return Ok(None);
+    }
+    crate::patch::check_list(&operations).map_err(undecodable)?;
+    Ok(Some(operations)
+        .filter(|operations| operations.as_array().is_some_and(|all| !all.is_empty())))
 }

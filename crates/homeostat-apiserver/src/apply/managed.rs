@@ -113,6 +113,14 @@ fn decode_entry(position: usize, entry: &Value) -> Result<(Owner, Owned), String
     Ok((owner, Owned { fields, api_version, time }))
 }
 
+/// Whether the list of an object can be read.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check_owners(object: &Value) -> Result<(), String> {
+    decode(object).map(drop)
+}
+
 /// Writes the list into an object, or takes it out when nobody owns anything.
 pub(super) fn encode(object: &mut Value, managed: Managed) {
     let Value::Object(object) = object else { return };

@@ -35,6 +35,7 @@ pub(crate) mod tests;
 pub(crate) use self::check::{go_words, is_typed};
 pub use self::error::{ApplyError, Conflict};
 pub use self::forms::{Forms, Others};
+pub(crate) use self::managed::check_owners;
 pub use self::path::{Atom, PathElement};
 pub use self::server_side::apply;
 pub(crate) use self::server_side::merged;

@@ -175,6 +175,23 @@ pub(crate) fn drop_empty(kind: &Kind, value: &mut Value) {
     debug_assert!(done.is_ok(), "what was read once can be read again");
 }
 
+/// Brings a value into the shape of a published type.
+///
+/// # Errors
+/// What does not fit, in Go's words.
+pub(crate) fn typed_as(ty: &str, value: &mut Value) -> Result<(), String> {
+    let Some(schema) = crate::schema::builtin::schemas().named(ty) else { return Ok(()) };
+    typed::shape(schema, value, "", false).map(drop)
+}
+
+/// Brings bytes in base64 into the form in which they are written again.
+///
+/// # Errors
+/// Where they are wrong.
+pub(crate) fn bytes(text: &mut String) -> Result<(), String> {
+    bytes::read(text)
+}
+
 /// The same of a value of a published type.
 pub(crate) fn drop_empty_of(ty: &str, value: &mut Value) {
     if let Some(schema) = crate::schema::builtin::schemas().named(ty) {

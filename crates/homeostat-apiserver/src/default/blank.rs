@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::published;
 use crate::kinds::Kind;
+use crate::schema::Schema;
 
 /// Kinds that kube-apiserver stores as JSON, in which an empty list stays one.
 const STORED_AS_JSON: &[&str] = &["apiextensions.k8s.io", "apiregistration.k8s.io"];
@@ -16,6 +17,11 @@ pub(crate) fn blank(kind: &Kind) -> Value {
         published::fill(kind.schema.root(), &mut blank);
     }
     blank
+}
+
+/// Shows what is never left out, as a type does that was read from something shorter.
+pub(crate) fn fill_blanks(schema: Schema<'_>, value: &mut Value) {
+    published::fill(schema, value);
 }
 
 /// Lists that are never left out are `null` when they are empty.

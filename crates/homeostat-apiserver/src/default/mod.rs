@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 use crate::schema::{Schema, Type, WhenEmpty};
 
-pub(crate) use blank::{blank, empty_lists};
+pub(crate) use blank::{blank, empty_lists, fill_blanks};
 
 /// Fills absent fields that have a default in the schema; a `null` where the schema does not allow
 /// one counts as absent, and without a default it goes.

@@ -122,7 +122,9 @@ pub(crate) fn warn_first(response: &mut Response<Body>, warning: &str) {
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let (mut written, mut cut) = (0, false);
     let mut kept: Vec<&str> = Vec::new();
-    for warning in warnings.iter().filter(|warning| !warning.is_empty()) {
+    // What cannot stand in a header is not told.
+    let fits = |warning: &&String| !warning.is_empty() && !warning.contains(char::is_control);
+    for warning in warnings.iter().filter(fits) {
         if cut && written >= LONGEST_TOGETHER {
             break;
         }
@@ -140,7 +142,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     let longest = if cut { LONGEST_WARNING } else { LONGEST_TOGETHER };
     for warning in kept {
         let short: String = warning.chars().take(longest).collect();
-        let escaped = short.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ");
+        let escaped = short.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(header) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
             response.headers_mut().append(WARNING, header);
         }

@@ -59,9 +59,9 @@ impl Call {
         let kind = &self.target.kind;
         let list = ListOptions::parse(&self.query, |selector| fields::check(kind, selector))?;
         let mut warnings = delete_warnings(kind, &options);
-        let selected = shown::list(&self.registry, &self.target, &list).await?.items;
+        let selected = shown::list(&self.registry, &self.target, &list).await?;
         let mut items = Vec::new();
-        for object in selected {
+        for object in selected.items {
             match self.delete_one(&object, &options).await {
                 Ok(mut said) => {
                     warnings.append(&mut said);
@@ -71,12 +71,8 @@ impl Call {
                 Err(status) => return Err(status.warned(warnings)),
             }
         }
-        let listed = crate::registry::Listed {
-            revision: self.registry.store.revision(),
-            items,
-            continue_token: String::new(),
-            remaining: None,
-        };
+        let listed =
+            crate::registry::Listed { revision: self.registry.store.revision(), items, ..selected };
         let bytes = self.view_of_many()?.list(&self.target.kind, &listed);
         let mut response = answer::document(200, bytes, self.accepted.encoding);
         answer::warn(&mut response, &warnings);
@@ -94,7 +90,7 @@ impl Call {
             namespace: object.key.namespace.clone(),
             name: object.key.name.clone(),
         };
-        let options = DeleteOptions { inquiry: Arc::default(), ..options.clone() };
+        let options = DeleteOptions { inquiry: Arc::default(), of_many: true, ..options.clone() };
         let delete = || self.registry.delete(&target, &options);
         Ok(self.settle(&options.inquiry, delete).await?.1)
     }

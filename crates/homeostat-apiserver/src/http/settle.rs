@@ -4,15 +4,13 @@
 use std::future::Future;
 use std::time::Duration;
 
-use futures::future::join_all;
-use serde_json::{Value, json};
-
-use crate::admission::{Answer, Inquiry, Missing, Question, Topic};
+use crate::admission::{self, Answer, Inquiry, Missing, Question, Topic};
 use crate::custom::conversion;
 use crate::registry::Registry;
 use crate::status::Status;
 use crate::store::StoreError;
 use crate::webhook_client;
+use futures::future::join_all;
 
 /// A write that still has questions after so many rounds competes with others for its object.
 const ROUNDS: usize = 64;
@@ -90,47 +88,10 @@ pub(crate) async fn ask_one(registry: &Registry, question: &Question) -> Answer 
     review["request"]["uid"] = uid.clone().into();
     let reply = webhook_client::call(registry, &question.client, question.timeout, &review).await;
     match question.topic {
-        Topic::Admission => {
+        Topic::Admission { mutates } => {
             let reply = reply.map_err(|why| format!("failed to call webhook: {why}"))?;
-            checked(&review, &uid, reply)
-                .map_err(|why| format!("received invalid webhook response: {why}"))
+            admission::read_response(&review, &uid, mutates, reply)
         }
         Topic::Conversion => conversion::objects_of(&review, &uid, reply?),
-    }
-}
-
-/// The response in a reply that fits the question.
-fn checked(review: &Value, uid: &str, mut reply: Value) -> Answer {
-    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or("").to_owned();
-    let response = reply["response"].take();
-    if !response.is_object() {
-        return Err("webhook response was absent".to_owned());
-    }
-    if text(review, "apiVersion").ends_with("beta1") {
-        return Ok(response);
-    }
-    let given = text(&response, "uid");
-    if given != uid {
-        return Err(format!("expected response.uid={uid:?}, got {given:?}"));
-    }
-    if (text(&reply, "apiVersion"), text(&reply, "kind"))
-        != (text(review, "apiVersion"), text(review, "kind"))
-    {
-        return Err(format!(
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {}, \
-             Kind={}",
-            text(&reply, "apiVersion"),
-            text(&reply, "kind")
-        ));
-    }
-    let has = |field: &str| response.get(field).is_some_and(|v| !v.is_null() && *v != json!(""));
-    match (has("patch"), has("patchType")) {
-        (true, false) => {
-            Err("webhook returned response.patch but not response.patchType".to_owned())
-        }
-        (false, true) => {
-            Err("webhook returned response.patchType but not response.patch".to_owned())
-        }
-        _ => Ok(response),
     }
 }

@@ -4,6 +4,7 @@
 //! to date by [`apply::track_update`](crate::apply::track_update); nothing here validates the result.
 
 mod list;
+mod operations;
 mod order;
 mod strategic;
 
@@ -12,7 +13,6 @@ mod tests;
 
 pub use self::strategic::strategic;
 
-use json_patch::PatchOperation;
 use serde_json::Value;
 
 use crate::decode::MAX_DEPTH;
@@ -58,60 +58,43 @@ impl PatchError {
 /// [`PatchError::Malformed`] when `operations` is not a list,
 /// [`PatchError::TooManyOperations`], or [`PatchError::Unprocessable`] when an operation fails.
 pub fn json(live: &Value, operations: &Value) -> Result<Value, PatchError> {
-    let Some(list) = operations.as_array() else {
-        return Err(PatchError::Malformed("a JSON patch is a list of operations".to_owned()));
-    };
+    check_list(operations).map_err(PatchError::Malformed)?;
+    let list = operations.as_array().map_or(&[][..], Vec::as_slice);
     if list.len() > MOST_OPERATIONS {
         return Err(PatchError::TooManyOperations(list.len()));
     }
-    let patch: json_patch::Patch = serde_json::from_value(operations.clone())
-        .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
     let mut object = live.clone();
     let mut copied = 0;
-    for operation in &patch.0 {
+    for operation in list {
         check_growth(&object, operation, &mut copied)?;
-        let operation = lenient(&object, operation);
-        json_patch::patch(&mut object, std::slice::from_ref(&operation))
-            .map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+        operations::apply(&mut object, operation).map_err(PatchError::Unprocessable)?;
     }
     Ok(object)
 }
 
-/// A field that is replaced need not be there.
-fn lenient(object: &Value, operation: &PatchOperation) -> PatchOperation {
-    match operation {
-        PatchOperation::Replace(replace) => {
-            let parent = replace.path.as_str().rsplit_once('/').map(|(parent, _)| parent);
-            let in_object = parent.and_then(|parent| object.pointer(parent));
-            if in_object.is_some_and(Value::is_object) {
-                let (path, value) = (replace.path.clone(), replace.value.clone());
-                return PatchOperation::Add(json_patch::AddOperation { path, value });
-            }
-            operation.clone()
-        }
-        _ => operation.clone(),
-    }
+/// Whether something is written as a JSON patch.
+///
+/// # Errors
+/// Why not, in Go's words.
+pub(crate) fn check_list(operations: &Value) -> Result<(), String> {
+    operations::misread(operations).map_or(Ok(()), Err)
 }
 
 /// A few operations that copy can make an object of any size and depth: both are bounded.
-fn check_growth(
-    object: &Value,
-    operation: &PatchOperation,
-    copied: &mut usize,
-) -> Result<(), PatchError> {
-    let (path, value) = match operation {
-        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
-        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
-        PatchOperation::Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
-        PatchOperation::Move(to) => (&to.path, object.pointer(to.from.as_str())),
-        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+fn check_growth(object: &Value, operation: &Value, copied: &mut usize) -> Result<(), PatchError> {
+    let text = |field: &str| operations::text(operation, field).unwrap_or_default();
+    let is_copy = text("op") == "copy";
+    let value = match text("op") {
+        "add" | "replace" => operation.get("value"),
+        "copy" | "move" => operations::at(object, text("from")),
+        _ => None,
     };
     let Some(value) = value else { return Ok(()) };
-    if !fits(value, MAX_DEPTH.saturating_sub(path.count())) {
+    if !fits(value, MAX_DEPTH.saturating_sub(text("path").matches('/').count())) {
         let words = format!("the object would nest deeper than {MAX_DEPTH} levels");
         return Err(PatchError::Unprocessable(words));
     }
-    if matches!(operation, PatchOperation::Copy(_)) {
+    if is_copy {
         *copied += value.to_string().len();
         if *copied > MOST_COPIED {
             let words = format!(

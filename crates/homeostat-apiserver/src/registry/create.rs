@@ -64,7 +64,9 @@ impl Writer<'_> {
             crate::decode::drop_empty(kind, &mut object);
         }
         place(target, &mut object)?;
-        self.prepare(target, &mut object);
+        for field in SYSTEM_FIELDS {
+            metadata::set(&mut object, field, Value::Null);
+        }
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(None, &mut object);
         if tracking == Tracking::Update {
@@ -72,6 +74,7 @@ impl Writer<'_> {
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main)?;
         }
         let given = metadata::name(&object).to_owned();
+        let mut name;
         let mut review = Review {
             namespace: &target.namespace,
             name: &given,
@@ -79,10 +82,12 @@ impl Writer<'_> {
             ..Review::new(self, kind, Operation::Create, Wish::Write(options))
         };
         admission::mutate(&mut review)?;
+        place_in_namespace(target, &mut review.object)?;
+        prepare(kind, &mut review.object);
         self.check_grant(target, options, None, &review.object)?;
         let object = &mut review.object;
         let generate_name = metadata::text(object, "generateName").to_owned();
-        let mut name = metadata::name(object).to_owned();
+        name = metadata::name(object).to_owned();
         if name.is_empty() && !generate_name.is_empty() {
             name = options.inquiry.name(0, || names::generate(&self.registry.env, &generate_name));
             metadata::set(object, "name", name.clone().into());
@@ -104,6 +109,9 @@ impl Writer<'_> {
                 return Err(Status::unexplained(words));
             }
             metadata::set(object, "resourceVersion", Value::Null);
+        }
+        if given.is_empty() {
+            review.name = &name;
         }
         let charges = admission::validate(&review)?;
         let mut object = review.object;
@@ -166,27 +174,21 @@ impl Writer<'_> {
         let Target { kind, namespace, name } = target;
         self.registry.rbac.check_grant(user, &RoleWrite { kind, namespace, name, old, new })
     }
+}
 
-    /// What the server alone decides about a new object.
-    fn prepare(&self, target: &Target, object: &mut Value) {
-        let strategy = &target.kind.strategy;
-        let fields = [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ];
-        for field in fields {
-            metadata::set(object, field, Value::Null);
-        }
-        if !matches!(strategy.generation, Generation::None | Generation::SpecChanges) {
-            metadata::set(object, "generation", 1.into());
-        }
-        if strategy.status && !hooks::of(&target.kind).keeps_status {
-            let empty = target.kind.custom.is_none().then(|| empty_status(&target.kind));
-            metadata::set_top(object, "status", empty);
-        }
+/// What clients cannot say of a new object.
+const SYSTEM_FIELDS: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// What the server alone decides about a new object, whatever admission made of it.
+fn prepare(kind: &Kind, object: &mut Value) {
+    let strategy = &kind.strategy;
+    if !matches!(strategy.generation, Generation::None | Generation::SpecChanges) {
+        metadata::set(object, "generation", 1.into());
+    }
+    if strategy.status && !hooks::of(kind).keeps_status {
+        let empty = kind.custom.is_none().then(|| empty_status(kind));
+        metadata::set_top(object, "status", empty);
     }
 }
 
@@ -203,11 +205,29 @@ fn empty_status(kind: &Kind) -> Value {
     if node.properties.contains_key("loadBalancer") {
         status["loadBalancer"] = json!({});
     }
+    crate::default::fill_blanks(schema, &mut status);
     status
 }
 
 /// Makes the object's name and namespace those of the URL, or refuses.
 pub(crate) fn place(target: &Target, object: &mut Value) -> Result<(), Status> {
+    place_in_namespace(target, object)?;
+    let name = metadata::name(object);
+    if !target.name.is_empty() {
+        if name.is_empty() {
+            metadata::set(object, "name", target.name.clone().into());
+        } else if name != target.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                target.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the object's namespace that of the URL, or refuses.
+pub(super) fn place_in_namespace(target: &Target, object: &mut Value) -> Result<(), Status> {
     let namespace = metadata::namespace(object);
     if target.kind.namespaced {
         if namespace.is_empty() {
@@ -219,17 +239,6 @@ pub(crate) fn place(target: &Target, object: &mut Value) -> Result<(), Status> {
         }
     } else if !namespace.is_empty() {
         metadata::set(object, "namespace", Value::Null);
-    }
-    let name = metadata::name(object);
-    if !target.name.is_empty() {
-        if name.is_empty() {
-            metadata::set(object, "name", target.name.clone().into());
-        } else if name != target.name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                target.name
-            )));
-        }
     }
     Ok(())
 }

@@ -51,18 +51,36 @@ impl Writer<'_> {
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, Status> {
-        let kind = &target.kind;
         let (stored, live) = self.live(target)?;
         check_preconditions(target, &live, options)?;
+        if !target.kind.strategy.graceful {
+            self.admit_delete(target, options, &live)?;
+        } else if let Some(grace) = new_grace(&target.kind, &live, options) {
+            let admitted = DeleteOptions { grace: Some(grace), ..options.clone() };
+            self.admit_delete(target, &admitted, &live)?;
+            let (marked, is_gone) = self.mark(target, options, &live)?;
+            if is_gone {
+                // Marking it is one delete, taking it away another.
+                self.admit_delete(target, &admitted, &marked)?;
+            }
+        }
+        self.delete_admitted(target, options, stored, &live)
+    }
+
+    fn admit_delete(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        live: &Value,
+    ) -> Result<(), Status> {
         let mut review = Review {
             namespace: &target.namespace,
-            name: &target.name,
-            old: Some(&live),
-            ..Review::new(self, kind, Operation::Delete, Wish::Delete(options))
+            name: if options.of_many { "" } else { &target.name },
+            old: Some(live),
+            ..Review::new(self, &target.kind, Operation::Delete, Wish::Delete(options))
         };
         admission::mutate(&mut review)?;
-        admission::validate(&review)?;
-        self.delete_admitted(target, options, stored, &live)
+        admission::validate(&review).map(drop)
     }
 
     /// Deletes an object about which nobody is asked.
@@ -74,37 +92,8 @@ impl Writer<'_> {
         live: &Value,
     ) -> Result<Deleted, Status> {
         let kind = &target.kind;
-        let mut object = live.clone();
-        (hooks::of(kind).delete)(self, kind, &mut object)?;
-        set_propagation(kind, &mut object, options.propagation);
-        let wanted = grace_seconds(kind, live, options);
-        let held = !metadata::finalizers(&object).is_empty() || has_spec_finalizers(kind, &object);
-        match metadata::grace(live) {
-            // A second delete only ever shortens the wait.
-            Some(pending)
-                if metadata::is_deleting(live) && options.grace.is_some() && wanted < pending =>
-            {
-                let now = self.registry.env.now();
-                // A time that was cut off at the end of the calendar says nothing of its beginning.
-                let begun = deletion_time(live).checked_sub(SignedDuration::from_secs(pending));
-                let begun = begun.map_or(now, |begun| begun.min(now));
-                mark(&mut object, begun, wanted);
-            }
-            _ if metadata::is_deleting(live) => {}
-            _ if kind.strategy.graceful || held => {
-                mark(&mut object, self.registry.env.now(), wanted);
-                if ends_by_itself(kind) {
-                    metadata::set(&mut object, "deletionGracePeriodSeconds", Value::Null);
-                } else if metadata::generation(&object) > 0 {
-                    let next = metadata::generation(&object).wrapping_add(1);
-                    metadata::set(&mut object, "generation", next.into());
-                }
-            }
-            _ => {}
-        }
-        let gone =
-            if metadata::is_deleting(&object) { self.is_finished(kind, &object) } else { !held };
-        if gone {
+        let (object, is_gone) = self.mark(target, options, live)?;
+        if is_gone {
             let marked = metadata::is_deleting(&object) && object != *live;
             if options.dry_run {
                 let shown =
@@ -129,6 +118,47 @@ impl Writer<'_> {
         let expect = Expect::Revision(stored.revision);
         let marked = self.write(kind, &stored.key, expect, Some(live), object)?;
         Ok(Deleted::Pending(marked))
+    }
+
+    /// The object with whatever mark the delete leaves on it, and whether it goes at once.
+    fn mark(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        live: &Value,
+    ) -> Result<(Value, bool), Status> {
+        let kind = &target.kind;
+        let mut object = live.clone();
+        (hooks::of(kind).delete)(self, kind, &mut object)?;
+        set_propagation(kind, &mut object, options.propagation);
+        let wanted = grace_seconds(kind, live, options);
+        let held = !metadata::finalizers(&object).is_empty() || has_spec_finalizers(kind, &object);
+        match metadata::grace(live) {
+            // A second delete only ever shortens the wait.
+            Some(pending)
+                if metadata::is_deleting(live) && options.grace.is_some() && wanted < pending =>
+            {
+                let now = self.time;
+                // A time that was cut off at the end of the calendar says nothing of its beginning.
+                let begun = deletion_time(live).checked_sub(SignedDuration::from_secs(pending));
+                let begun = begun.map_or(now, |begun| begun.min(now));
+                mark(&mut object, begun, wanted);
+            }
+            _ if metadata::is_deleting(live) => {}
+            _ if kind.strategy.graceful || held => {
+                mark(&mut object, self.time, wanted);
+                if ends_by_itself(kind) {
+                    metadata::set(&mut object, "deletionGracePeriodSeconds", Value::Null);
+                } else if metadata::generation(&object) > 0 {
+                    let next = metadata::generation(&object).wrapping_add(1);
+                    metadata::set(&mut object, "generation", next.into());
+                }
+            }
+            _ => {}
+        }
+        let is_gone =
+            if metadata::is_deleting(&object) { self.is_finished(kind, &object) } else { !held };
+        Ok((object, is_gone))
     }
 
     /// Whether a deletion is pending that nothing holds back any more.
@@ -207,6 +237,15 @@ fn grace_seconds(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
     match options.grace.or(own).unwrap_or(30) {
         negative if negative < 0 => 1,
         grace => grace,
+    }
+}
+
+/// The grace that the delete gives an object which something runs for; none where it changes nothing
+/// about the end that the object has before it already.
+fn new_grace(kind: &Kind, live: &Value, options: &DeleteOptions) -> Option<i64> {
+    match metadata::grace(live).filter(|_| metadata::is_deleting(live)) {
+        Some(pending) => options.grace.filter(|grace| *grace < pending),
+        None => Some(grace_seconds(kind, live, options)),
     }
 }
 

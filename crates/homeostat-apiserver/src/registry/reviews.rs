@@ -32,6 +32,7 @@ impl Asked<'_> {
         let kind = &*self.target.kind;
         place(self.target, &mut question)?;
         let writer = self.registry.writer_at(&options.inquiry);
+        crate::default::fill_blanks(kind.schema.root(), &mut question);
         rules::track(&writer, kind, None, &mut question, &options.manager, Area::Main)?;
         let name = metadata::name(&question).to_owned();
         let mut review = Review {
@@ -41,6 +42,7 @@ impl Asked<'_> {
             ..Review::new(&writer, kind, Operation::Create, Wish::Write(options))
         };
         admission::mutate(&mut review)?;
+        self.check(&review.object)?;
         admission::validate(&review)?;
         let mut question = review.object;
         drop(writer);
@@ -61,25 +63,42 @@ impl Asked<'_> {
                 return Ok(whole(json!({"creationTimestamp": created}), json!({"status": status})));
             }
             "SelfSubjectRulesReview" => {
-                let status = self.rules(&question)?;
+                let status = self.rules(&question);
                 return Ok(whole(json!({}), json!({"spec": {}, "status": status})));
             }
             _ => {}
         }
         let status = match kind.kind.as_str() {
             "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
-                self.access(kind, &question)?
+                self.access(kind, &question)
             }
-            "TokenReview" => self.token(&question)?,
+            "TokenReview" => self.token(&question),
             _ => return Err(Status::method_not_allowed()),
         };
         metadata::set_top(&mut question, "status", Some(status));
         Ok(question)
     }
 
+    /// Refuses what is no question.
+    fn check(&self, question: &Value) -> Result<(), Status> {
+        let text = |pointer: &str| question.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+        match self.target.kind.kind.as_str() {
+            "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
+                access_rules::check(self.target, question)
+            }
+            "SelfSubjectRulesReview" if text("/spec/namespace").is_empty() => {
+                Err(Status::bad_request("no namespace on request"))
+            }
+            "TokenReview" if text("/spec/token").is_empty() => {
+                let words = "token is required for TokenReview in authentication";
+                Err(Status::bad_request(words))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether somebody may do something.
-    fn access(&self, kind: &Kind, question: &Value) -> Result<Value, Status> {
-        access_rules::check(self.target, question)?;
+    fn access(&self, kind: &Kind, question: &Value) -> Value {
         let spec = &question["spec"];
         let text = |path: &str| spec.pointer(path).and_then(Value::as_str).unwrap_or("").to_owned();
         let other = (kind.kind != "SelfSubjectAccessReview").then(|| User {
@@ -111,15 +130,12 @@ impl Asked<'_> {
         if !decision.reason.is_empty() {
             status["reason"] = decision.reason.into();
         }
-        Ok(status)
+        status
     }
 
     /// All that whoever asks may do in a namespace.
-    fn rules(&self, question: &Value) -> Result<Value, Status> {
+    fn rules(&self, question: &Value) -> Value {
         let namespace = question.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or("");
-        if namespace.is_empty() {
-            return Err(Status::bad_request("no namespace on request"));
-        }
         let (rules, problems) = self.registry.rbac.rules_for(self.user, namespace);
         let (mut resources, mut paths) = (Vec::new(), Vec::new());
         for rule in rules {
@@ -144,16 +160,12 @@ impl Asked<'_> {
         if !problems.is_empty() {
             status["evaluationError"] = problems.into();
         }
-        Ok(status)
+        status
     }
 
     /// Whom a token proves.
-    fn token(&self, question: &Value) -> Result<Value, Status> {
+    fn token(&self, question: &Value) -> Value {
         let token = question.pointer("/spec/token").and_then(Value::as_str).unwrap_or("");
-        if token.is_empty() {
-            let words = "token is required for TokenReview in authentication";
-            return Err(Status::bad_request(words));
-        }
         let mut audiences = texts(question.pointer("/spec/audiences"));
         if audiences.is_empty() {
             audiences.push(ISSUER.to_owned());
@@ -161,13 +173,13 @@ impl Asked<'_> {
         let proven = |user: &User, audiences: &[String]| json!({"authenticated": true, "user": user.to_value(), "audiences": audiences});
         let is_ours = audiences.iter().any(|audience| audience == ISSUER);
         if is_ours && self.identity.is_some_and(|identity| identity.is_admin(token)) {
-            return Ok(proven(&User::admin(), &[ISSUER.to_owned()]));
+            return proven(&User::admin(), &[ISSUER.to_owned()]);
         }
         let refused = match self.registry.tokens.user(self.registry, token, &audiences) {
-            Ok((user, audiences)) => return Ok(proven(&user, &audiences)),
+            Ok((user, audiences)) => return proven(&user, &audiences),
             Err(Refused::Foreign) => "invalid bearer token".to_owned(),
             Err(Refused::Invalid(why)) => format!("[invalid bearer token, {why}]"),
         };
-        Ok(json!({"user": {}, "error": refused}))
+        json!({"user": {}, "error": refused})
     }
 }

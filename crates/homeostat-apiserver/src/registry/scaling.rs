@@ -55,7 +55,9 @@ impl Registry {
             set_pointer(&mut object, &places.spec, replicas.into());
             own_object(&mut object, &scale, &kind.api_version(), &numbers)
                 .map_err(Status::unexplained)?;
-            scales.replace((view(kind, &places, &object), shown));
+            let mut judged = view(kind, &places, &object);
+            metadata::copy(&mut judged, live, "resourceVersion");
+            scales.replace((judged, shown));
             Ok(object)
         };
         let judge = || {
@@ -141,6 +143,7 @@ fn wanted(
         return patch::shaped(form, merged);
     }
     let mut scale = read_part(form, target, write, current, options)?;
+    crate::default::fill_blanks(form.schema.root(), &mut scale);
     rules::track(writer, form, Some(current), &mut scale, &options.manager, AREA)?;
     Ok(scale)
 }

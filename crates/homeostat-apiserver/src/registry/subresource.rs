@@ -17,7 +17,7 @@ pub(crate) enum PartWrite {
 }
 
 impl Registry {
-    /// `PUT namespaces/finalize`: takes `spec.finalizers`, and nothing else.
+    /// `PUT namespaces/finalize`: takes everything but the status.
     ///
     /// # Errors
     /// As any update.
@@ -30,14 +30,11 @@ impl Registry {
         let new =
             rules::shape(&target.kind, body.clone(), FieldValidation::Ignore, &mut Vec::new())?;
         self.replace_part(target, "finalize", options, |live| {
-            let mut object = live.clone();
-            metadata::copy(&mut object, &new, "resourceVersion");
-            let finalizers = new.pointer("/spec/finalizers").cloned();
-            let spec = match finalizers {
-                Some(Value::Array(list)) if !list.is_empty() => json!({"finalizers": list}),
-                _ => json!({}),
-            };
-            metadata::set_top(&mut object, "spec", Some(spec));
+            let mut object = new;
+            if !object["spec"].is_object() {
+                object["spec"] = json!({});
+            }
+            metadata::set_top(&mut object, "status", live.get("status").cloned());
             Ok(object)
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::{Tracking, place};
+use super::create::{Tracking, place, place_in_namespace};
 use super::options::WriteOptions;
 use super::{
     Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules,
@@ -156,19 +156,14 @@ impl Writer<'_> {
         let (stored, live) = self.live(target)?;
         let mut object = change(&live)?;
         place(target, &mut object)?;
-        check_preconditions(target, update, &live, &object, options.dry_run)?;
-        let was_stranger = custom::is_stranger(kind, &object);
-        reset(target, update.area, &live, &mut object);
-        let is_renamed = was_stranger && !custom::is_stranger(kind, &object);
-        if is_renamed {
-            // Whatever it called itself, its status is one of this kind.
-            custom::prune(kind.schema.root(), &mut object);
+        // A status that calls its object something else is one of this kind all the same.
+        let is_renamed = update.area == Area::Status && custom::is_stranger(kind, &object);
+        if !update.unconditional {
+            let (actual, given) = (metadata::uid(&live), metadata::uid(&object));
+            check_uid(target, actual, given, options.dry_run)?;
         }
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(Some(&live), &mut object);
-        if update.area == Area::Main {
-            self.check_grant(target, options, Some(&live), &object)?;
-        }
         // Fields belong to those who wrote them, not to whoever caused the server to set them.
         if update.tracking == Tracking::Update {
             let mut owned = rules::owned(kind, &object);
@@ -195,6 +190,16 @@ impl Writer<'_> {
             admission::mutate(&mut review)?;
         }
         let object = &mut review.object;
+        place_in_namespace(target, object)?;
+        check_revision(target, update, &live, object)?;
+        if update.area == Area::Main {
+            self.check_grant(target, options, Some(&live), object)?;
+        }
+        reset(target, update.area, &live, object);
+        if is_renamed {
+            custom::prune(kind.schema.root(), object);
+            rules::default(kind, object);
+        }
         let written = (kind.strategy.generation == Generation::AsWrittenAndLabels)
             .then(|| generation::after_update(kind, &live, object));
         turned_off::drop_turned_off(kind, object);
@@ -269,18 +274,14 @@ pub(super) fn check_name(target: &Target, object: &Value) -> Result<(), Status> 
     )))
 }
 
-/// The `resourceVersion` and `uid` of the new form must be those of the live object, if given.
-fn check_preconditions(
+/// The `resourceVersion` of the new form must be that of the live object, if it is given.
+fn check_revision(
     target: &Target,
     update: Update,
     live: &Value,
     object: &Value,
-    dry_run: bool,
 ) -> Result<(), Status> {
     let kind = &target.kind;
-    if !update.unconditional {
-        check_uid(target, metadata::uid(live), metadata::uid(object), dry_run)?;
-    }
     let revision = metadata::text(object, "resourceVersion");
     check_number(revision)?;
     if revision.is_empty() || revision == "0" {

@@ -26,6 +26,7 @@ pub(crate) fn question(
         timeout: conversion::PATIENCE,
         review,
         topic: Topic::Conversion,
+        repeated: 0,
     }))
 }
 

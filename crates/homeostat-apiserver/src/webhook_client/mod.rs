@@ -4,6 +4,7 @@
 //! so that whoever embeds the server can answer in-process. It knows neither admission nor
 //! conversion.
 
+mod reply;
 mod tls;
 
 use std::fmt;
@@ -35,8 +36,26 @@ pub struct WebhookAddress {
     pub ca: Vec<u8>,
 }
 
-/// What a webhook said: the code and the body.
-pub type WebhookReply = Result<(u16, Bytes), String>;
+/// What a webhook said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookAnswer {
+    /// The code of the response.
+    pub code: u16,
+    /// Its `Content-Type`, which matters only where it is to be told what was said.
+    pub media_type: String,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl WebhookAnswer {
+    /// An answer of JSON.
+    pub fn json(code: u16, body: impl Into<Bytes>) -> Self {
+        Self { code, media_type: "application/json".to_owned(), body: body.into() }
+    }
+}
+
+/// What a webhook said, or why it said nothing.
+pub type WebhookReply = Result<WebhookAnswer, String>;
 
 /// The way to webhooks.
 pub trait WebhookConnector: fmt::Debug + Send + Sync {
@@ -59,23 +78,11 @@ pub(crate) async fn call(
     let posted = registry.webhooks().post(address, body.to_string().into());
     let reply = registry.env.timeout(Duration::from_secs(timeout), posted).await;
     let posting = |why: &str| format!("Post {url:?}: {why}");
-    let (code, bytes) = match reply {
-        Err(_) => return Err(posting("context deadline exceeded")),
-        Ok(Err(why)) => return Err(posting(&why)),
-        Ok(Ok(reply)) => reply,
-    };
-    if code == 404 {
-        return Err("the server could not find the requested resource".to_owned());
+    match reply {
+        Err(_) => Err(posting("context deadline exceeded")),
+        Ok(Err(why)) => Err(posting(&why)),
+        Ok(Ok(reply)) => reply::read(&reply),
     }
-    if !(200..300).contains(&code) {
-        let said = String::from_utf8_lossy(&bytes).trim().to_owned();
-        return Err(format!(
-            "an error on the server ({said:?}) has prevented the request \
-             from succeeding"
-        ));
-    }
-    serde_json::from_slice(&bytes)
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

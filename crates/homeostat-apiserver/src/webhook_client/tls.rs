@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
 
-use super::{WebhookAddress, WebhookConnector, WebhookReply};
+use super::{WebhookAddress, WebhookAnswer, WebhookConnector, WebhookReply};
 
 /// The longest reply that is read.
 const LONGEST_REPLY: usize = 8 * 1024 * 1024;
@@ -57,9 +57,11 @@ async fn post(address: WebhookAddress, body: Bytes) -> WebhookReply {
     let exchange = async {
         let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let code = response.status().as_u16();
+        let media_type = response.headers().get(CONTENT_TYPE).and_then(|ty| ty.to_str().ok());
+        let media_type = media_type.unwrap_or_default().to_owned();
         let limited = Limited::new(response.into_body(), LONGEST_REPLY);
         let read = limited.collect().await.map_err(|error| error.to_string())?;
-        Ok((code, read.to_bytes()))
+        Ok(WebhookAnswer { code, media_type, body: read.to_bytes() })
     };
     tokio::select! {
         biased;

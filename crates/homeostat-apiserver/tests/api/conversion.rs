@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use homeostat_apiserver::{Server, ServerConfig, WebhookAddress, WebhookConnector, WebhookReply};
+use homeostat_apiserver::{
+    Server, ServerConfig, WebhookAddress, WebhookAnswer, WebhookConnector, WebhookReply,
+};
 use homeostat_env::Env;
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -27,7 +29,7 @@ impl WebhookConnector for Hook {
         let path = address.path.split('?').next().unwrap().to_owned();
         let (code, text) = converter::reply(&path, &review);
         self.asked.lock().unwrap().push(review);
-        futures::future::ready(Ok((code, Bytes::from(text)))).boxed()
+        futures::future::ready(Ok(WebhookAnswer::json(code, text))).boxed()
     }
 }
 

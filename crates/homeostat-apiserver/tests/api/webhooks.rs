@@ -5,7 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use homeostat_apiserver::{Server, ServerConfig, WebhookAddress, WebhookConnector, WebhookReply};
+use homeostat_apiserver::{
+    Server, ServerConfig, WebhookAddress, WebhookAnswer, WebhookConnector, WebhookReply,
+};
 use homeostat_env::Env;
 use jiff::Timestamp;
 use kube::Client;
@@ -40,7 +42,7 @@ impl WebhookConnector for Hook {
         let reply = json!({
             "kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response,
         });
-        futures::future::ready(Ok((200, Bytes::from(reply.to_string())))).boxed()
+        futures::future::ready(Ok(WebhookAnswer::json(200, reply.to_string()))).boxed()
     }
 }
 

@@ -35,8 +35,8 @@ use kube::{Client, Config};
 use reviewer::Reviewer;
 use script::Sequence;
 use side::Side;
-use webhook_server::Served;
 use tokio::sync::Mutex;
+use webhook_server::Served;
 
 const ORACLE: &str = "HOMEOSTAT_ORACLE_KUBECONFIG";
 /// Set when every judge is there.

@@ -22,7 +22,8 @@ const ADMINISTRATORS: [&str; 2] = ["kubernetes-admin", "admin"];
 pub(crate) enum Manner {
     /// The `response`; a patch is written as such, and the uid only where it is wrong.
     Response(String),
-    /// A code and a body, with `<uid>` for that of the request; or `silence`, or `hang-up`.
+    /// A code and a body, with `<uid>` for that of the request, which is JSON, or words after
+    /// `text: `; or `silence`, or `hang-up`.
     Raw(String),
 }
 
@@ -123,7 +124,11 @@ fn reply(state: &mut State, head: &http::request::Parts, review: Value) -> Reply
             ("hang-up", _) => Reply::HangUp,
             (code, body) => {
                 let body = body.replace("<uid>", uid.as_str().unwrap_or(""));
-                Reply::Text(code.parse().unwrap(), body)
+                let code = code.parse().unwrap();
+                match body.strip_prefix("text: ") {
+                    Some(words) => Reply::Words(code, words.to_owned()),
+                    None => Reply::Text(code, body),
+                }
             }
         },
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use homeostat_apiserver::{Body, NodeConnector, WebhookAddress, WebhookConnector, WebhookReply};
+use homeostat_apiserver::{
+    Body, NodeConnector, WebhookAddress, WebhookAnswer, WebhookConnector, WebhookReply,
+};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 
@@ -27,11 +29,11 @@ impl WebhookConnector for Webhooks {
         let dice = &self.0;
         let reply = match dice.below(20) {
             0 => Err("connection refused".to_owned()),
-            1 => Ok((500, Bytes::from_static(b"broken"))),
-            2 => Ok((200, Bytes::from_static(b"{"))),
-            3 => Ok((200, Bytes::from_static(b"[1]"))),
+            1 => Ok(WebhookAnswer::json(500, "broken")),
+            2 => Ok(WebhookAnswer::json(200, "{")),
+            3 => Ok(WebhookAnswer::json(200, "[1]")),
             4 => return std::future::pending().boxed(),
-            _ => Ok((200, Bytes::from(self.review(&asked).to_string()))),
+            _ => Ok(WebhookAnswer::json(200, self.review(&asked).to_string())),
         };
         std::future::ready(reply).boxed()
     }

@@ -16,8 +16,11 @@ use tokio::net::TcpListener;
 /// What a webhook does with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// It answers: the code and the body.
+    /// It answers: the code and the body, which is JSON or says to be.
     Text(u16, String),
+    /// It answers with words.
+    #[allow(dead_code, reason = "not every test has a webhook that does")]
+    Words(u16, String),
     /// It ends the connection.
     #[allow(dead_code, reason = "not every test has a webhook that does")]
     HangUp,
@@ -59,12 +62,14 @@ pub(crate) async fn serve(
                 let answer = service_fn(async |request: http::Request<hyper::body::Incoming>| {
                     let (head, body) = request.into_parts();
                     let body = body.collect().await.unwrap().to_bytes();
+                    let answered = |code: u16, media: &str, text: String| {
+                        let response = http::Response::builder().status(code);
+                        let response = response.header("content-type", media);
+                        response.body(Full::new(Bytes::from(text))).map_err(std::io::Error::other)
+                    };
                     match reply(&head, &body) {
-                        Reply::Text(code, text) => http::Response::builder()
-                            .status(code)
-                            .header("content-type", "application/json")
-                            .body(Full::new(Bytes::from(text)))
-                            .map_err(std::io::Error::other),
+                        Reply::Text(code, text) => answered(code, "application/json", text),
+                        Reply::Words(code, text) => answered(code, "text/plain", text),
                         Reply::HangUp => Err(std::io::ErrorKind::ConnectionAborted.into()),
                         Reply::Silence => std::future::pending().await,
                     }

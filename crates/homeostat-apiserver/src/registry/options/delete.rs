@@ -25,6 +25,10 @@ pub struct DeleteOptions {
     pub grace: Option<i64>,
     /// What happens to dependents; the kind's own default when unset.
     pub propagation: Option<Propagation>,
+    /// The same in the old words, as they were given.
+    pub orphan: Option<bool>,
+    /// It is one of many that go together, which are not named.
+    pub of_many: bool,
     /// Only the object with this uid.
     pub uid: Option<String>,
     /// Only the object at this revision.
@@ -155,6 +159,8 @@ impl DeleteOptions {
             dry_run: !asked.dry_run.is_empty(),
             grace: asked.grace,
             propagation,
+            orphan: asked.orphan,
+            of_many: false,
             uid: asked.uid,
             revision: asked.revision,
         })
