@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Operation, Review, Wish};
 use crate::decode::{self, DecodeError};
+use crate::go;
 use crate::kinds::{Kind, Propagation, builtin};
 use crate::registry::options::unregistered;
-use crate::registry::rules;
+use crate::registry::{metadata, rules};
 use crate::status::Status;
 
 impl Operation {
@@ -143,6 +144,9 @@ impl Review<'_> {
         }
         rules::complete_type(form, &mut changed);
         check_type(form, &changed)?;
+        if form.custom.is_some() {
+            drop_odd_entries(&mut changed);
+        }
         decode::typed(form, &mut changed).map_err(|error| match error {
             DecodeError::Type { reason, .. } => Untaken::Unreadable(reason),
             other => Untaken::Unreadable(other.to_string()),
@@ -169,12 +173,31 @@ impl From<Status> for Untaken {
     }
 }
 
+/// Labels and annotations of a custom resource that are no texts go as a whole.
+fn drop_odd_entries(object: &mut Value) {
+    for field in ["labels", "annotations"] {
+        let entries = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+        if entries.is_some_and(|entries| entries.values().any(|value| !value.is_string())) {
+            metadata::set(object, field, Value::Null);
+        }
+    }
+}
+
 /// An object may become one of another kind, which then has no way back.
 fn check_type(form: &Kind, changed: &Value) -> Result<(), Untaken> {
     let text = |field: &str| changed.get(field).and_then(Value::as_str).unwrap_or("");
     let (kind, version) = (text("kind"), text("apiVersion"));
-    if form.custom.is_some() || (kind == form.kind && version == form.api_version()) {
+    if kind == form.kind && (form.custom.is_some() || version == form.api_version()) {
         return Ok(());
+    }
+    if form.custom.is_some() {
+        return Err(match kind {
+            "" => {
+                let shown = go::json(&go::internal::in_order(changed));
+                Untaken::Unreadable(format!("Object 'Kind' is missing in '{shown}'"))
+            }
+            _ => rules::stranger(form, kind, changed).into(),
+        });
     }
     let other = builtin().iter().find(|other| other.kind == kind && other.api_version() == version);
     let Some(other) = other else {

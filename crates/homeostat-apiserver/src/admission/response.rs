@@ -93,6 +93,9 @@ fn decode_response(response: &mut Value) -> Result<(), String> {
     }
     match response.get_mut("status").filter(|status| !status.is_null()) {
         None => Ok(()),
+        Some(status) if !status.is_object() => {
+            Err(mismatch(status, "AdmissionResponse.response.status", "v1.Status"))
+        }
         Some(status) => decode::typed_as(STATUS, status).map_err(|why| {
             // The name of a field is told with all that is around it.
             match why.split_once("Go struct field ").and_then(|(head, rest)| {

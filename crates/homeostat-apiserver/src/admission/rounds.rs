@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Review;
 use crate::apply;
@@ -87,7 +87,10 @@ impl Review<'_> {
 
     /// Puts back who owns what if a mutation left it in a state that cannot be read.
     pub(super) fn mend_owners(&mut self) {
-        let Some(before) = self.rounds.owners.take() else { return };
+        let Some(before) = self.rounds.owners.clone() else { return };
+        if self.object.pointer("/metadata/managedFields").is_some_and(|list| *list == json!([])) {
+            metadata::set(&mut self.object, "managedFields", Value::Null);
+        }
         let Err(why) = apply::check_owners(&self.object) else { return };
         metadata::set(&mut self.object, "managedFields", before);
         self.wish.inquiry().warn(format!(

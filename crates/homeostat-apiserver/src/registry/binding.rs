@@ -37,6 +37,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Value, Status> {
         let writer = self.writer_at(&options.inquiry);
+        let target = &Target { name: metadata::name(&body.value).to_owned(), ..target.clone() };
         let review = writer.posted_as(target, "", &target.kind, body, options)?;
         let name = metadata::name(&review.object).to_owned();
         if name.is_empty() {

@@ -73,6 +73,9 @@ impl Writer<'_> {
         options: &DeleteOptions,
         live: &Value,
     ) -> Result<(), Status> {
+        // What ends by itself does so under its own name, not under that of another after it.
+        let uid = || ends_by_itself(&target.kind).then(|| metadata::uid(live).to_owned());
+        let options = &DeleteOptions { uid: options.uid.clone().or_else(uid), ..options.clone() };
         let mut review = Review {
             namespace: &target.namespace,
             name: if options.of_many { "" } else { &target.name },

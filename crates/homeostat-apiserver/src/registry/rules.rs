@@ -260,6 +260,7 @@ fn as_given(kind: &Kind, object: &Value, old: Option<&Value>, inquiry: &Inquiry)
 
 /// What writes through a subresource never own besides: resource, subresource, fields.
 const RESET: &[(&str, &str, &[&[&str]])] = &[
+    ("namespaces", "finalize", &[&["status"]]),
     (SIGNING_REQUESTS, "approval", &[&["spec"], &["status", "certificate"]]),
     (SIGNING_REQUESTS, "status", &[&["status", "conditions"]]),
 ];

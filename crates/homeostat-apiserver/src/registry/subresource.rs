@@ -27,16 +27,13 @@ impl Registry {
         body: &Body,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        let new =
-            rules::shape(&target.kind, body.clone(), FieldValidation::Ignore, &mut Vec::new())?;
-        self.replace_part(target, "finalize", options, |live| {
-            let mut object = new;
-            if !object["spec"].is_object() {
-                object["spec"] = json!({});
-            }
-            metadata::set_top(&mut object, "status", live.get("status").cloned());
-            Ok(object)
-        })
+        let mut body = body.clone();
+        rules::complete_type(&target.kind, &mut body.value);
+        let mut new = rules::shape(&target.kind, body, FieldValidation::Ignore, &mut Vec::new())?;
+        if !new["spec"].is_object() {
+            new["spec"] = json!({});
+        }
+        self.replace_part(target, "finalize", options, |_| Ok(new))
     }
 
     /// A write through a subresource that shows the whole object and takes one part of it: the new

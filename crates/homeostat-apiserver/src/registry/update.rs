@@ -338,7 +338,7 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
         }
     }
     match area {
-        Area::Main if kind.strategy.status => {
+        Area::Main | Area::Part("finalize") if kind.strategy.status => {
             metadata::set_top(object, "status", live.get("status").cloned());
         }
         Area::Main | Area::Part(_) => {}

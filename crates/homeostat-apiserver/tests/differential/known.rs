@@ -35,6 +35,26 @@ pub(crate) const KNOWN: &[Known] = &[
         "as above",
     ),
     known(
+        "webhooks: what webhooks are sent of subresources / the end",
+        "oldObject/metadata/resourceVersion",
+        "a Pod that goes at once is marked and taken away in one turn, after both were asked about",
+    ),
+    known(
+        "webhooks: what webhooks are sent of subresources / many Pods go",
+        "oldObject/metadata/resourceVersion",
+        "as above",
+    ),
+    known(
+        "webhooks: custom resources of several versions / changed by one who sees the other version",
+        "object/spec/other",
+        "what a definition does not know is dropped when a webhook adds it, not when it is stored",
+    ),
+    known(
+        "webhooks: custom resources of several versions / with other labels",
+        "object/metadata/labels",
+        "as above: labels that are no texts",
+    ),
+    known(
         "subresources: what policies see of subresources / a scale that is a list",
         "message",
         "a Scale that is no object is refused in fewer words",

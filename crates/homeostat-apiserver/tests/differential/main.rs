@@ -68,6 +68,7 @@ const AREAS: &[(&str, &str)] = &[
     ("admission", include_str!("areas/admission.http")),
     ("webhooks", include_str!("areas/webhooks.http")),
     ("policies", include_str!("areas/policies.http")),
+    ("params", include_str!("areas/params.http")),
     ("expressions", include_str!("areas/expressions.http")),
     ("subresources", include_str!("areas/subresources.http")),
     ("statuses", include_str!("areas/statuses.http")),
