@@ -11,6 +11,7 @@ use super::expression::{BUDGET, Given};
 use super::hearing::{Evidence, Panel, Views};
 use super::matching::{is_exempt, is_question, matched_resources, selects};
 use super::{Inquiry, Review};
+use crate::kinds::Kind;
 use crate::registry::metadata;
 use crate::status::Status;
 
@@ -56,13 +57,23 @@ pub(super) fn check(review: &Review<'_>) -> Result<(), Status> {
     let (mut views, mut space, mut is_pending) = (Views::default(), None, false);
     for (place, policy) in policies.iter().enumerate() {
         let Some(kind) = matched_resources(review, &policy.constraints) else { continue };
+        let param_kind = match param_kind(review, policy) {
+            Ok(kind) => kind,
+            Err(error) => {
+                let message = format!("failed to configure policy: {error}");
+                if policy.fails {
+                    deny(policy, None, Denial { message, reason: "Invalid" });
+                }
+                continue;
+            }
+        };
         for binding in &policy.bindings {
             let resources = binding.pointer("/spec/matchResources").unwrap_or(&Value::Null);
             if matched_resources(review, resources).is_none() {
                 continue;
             }
             let name = metadata::name(binding);
-            let params = match params(review, policy, binding) {
+            let params = match params(review, param_kind.as_deref(), binding) {
                 Ok(params) => params,
                 Err(error) if policy.fails => {
                     let message = format!("failed to configure binding: {error}");
@@ -207,28 +218,36 @@ pub(super) fn namespace(review: &Review<'_>) -> Value {
     })
 }
 
-/// The parameters a binding names: one evaluation for each, one without any where none are meant.
-pub(super) fn params(
+/// The kind of a policy's parameters, if it has any.
+///
+/// # Errors
+/// Nothing of that kind is served.
+pub(super) fn param_kind(
     review: &Review<'_>,
     policy: &Policy,
-    binding: &Value,
-) -> Result<Vec<Value>, String> {
-    let reference = binding.pointer("/spec/paramRef").filter(|reference| !reference.is_null());
-    let (Some((version, kind)), Some(reference)) = (&policy.param_kind, reference) else {
-        return Ok(vec![Value::Null]);
-    };
-    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or("");
+) -> Result<Option<Arc<Kind>>, String> {
+    let Some((version, kind)) = &policy.param_kind else { return Ok(None) };
     let (group, version) = version.split_once('/').unwrap_or(("", version.as_str()));
     let catalogue = review.writer.registry.catalogue();
     let served = catalogue.all().iter().find(|row| {
         row.group == group && row.version == version && row.kind == *kind && row.is_stored()
     });
-    let Some(row) = served else {
-        return Err(format!(
-            "failed to find resource referenced by paramKind: '{}'",
-            gvk(group, version, kind)
-        ));
+    served.cloned().map(Some).ok_or_else(|| {
+        format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
+    })
+}
+
+/// The parameters a binding names: one evaluation for each, one without any where none are meant.
+pub(super) fn params(
+    review: &Review<'_>,
+    kind: Option<&Kind>,
+    binding: &Value,
+) -> Result<Vec<Value>, String> {
+    let reference = binding.pointer("/spec/paramRef").filter(|reference| !reference.is_null());
+    let (Some(row), Some(reference)) = (kind, reference) else {
+        return Ok(vec![Value::Null]);
     };
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or("");
     let namespace = match (row.namespaced, text("namespace"), review.namespace) {
         (false, "", _) => "",
         (false, _, _) => {
@@ -256,8 +275,4 @@ pub(super) fn params(
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".into());
     }
     Ok(found)
-}
-
-fn gvk(group: &str, version: &str, kind: &str) -> String {
-    format!("{group}/{version}, Kind={kind}")
 }

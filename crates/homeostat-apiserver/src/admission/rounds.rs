@@ -9,47 +9,57 @@ use super::Review;
 use crate::apply;
 use crate::registry::{metadata, seconds};
 
-/// What mutating webhooks remember from the first round of the chain to the second.
+/// What mutations remember from the first round of the chain to the second.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     /// The second round: only those that asked for it are called again.
     pub(super) is_second: bool,
-    /// Something changed after a webhook that wants to see such changes.
+    /// Something changed that others want to see.
     pub(super) is_wanted: bool,
-    called: BTreeSet<String>,
-    again: BTreeSet<String>,
-    output: Option<Value>,
+    pub(super) policies: Turns,
+    pub(super) webhooks: Turns,
     /// `managedFields` before the first change, once there was one.
     owners: Option<Value>,
 }
 
-impl Rounds {
-    /// Whether the webhook or policy has its turn in this round.
-    pub(super) fn calls(&self, id: &str) -> bool {
-        !self.is_second || self.again.contains(id)
-    }
+/// Who had a turn, of all policies or of all webhooks.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    called: BTreeSet<String>,
+    again: BTreeSet<String>,
+    output: Option<Value>,
+}
 
-    /// The second round begins: what the server itself changed since the first one ended is for all
-    /// who want to see such changes.
+impl Turns {
+    /// Another round begins: what others changed since the last one ended is for all who want to see
+    /// such changes.
     pub(super) fn begin(&mut self, object: &Value) {
-        if self.is_second && self.output.as_ref() != Some(object) {
-            let called = std::mem::take(&mut self.called);
-            self.again.extend(called);
+        if self.output.as_ref().is_some_and(|output| output != object) {
+            self.require();
         }
     }
 
-    /// Webhooks have had their turn.
+    /// The round has ended.
     pub(super) fn end(&mut self, object: &Value) {
         self.output = Some(object.clone());
     }
 
-    /// Remembers a call: whether it changed the object, and whether it wants to see what others
-    /// change after it.
+    /// All who had a turn and want to see changes have another one.
+    pub(super) fn require(&mut self) {
+        let called = std::mem::take(&mut self.called);
+        self.again.extend(called);
+    }
+
+    /// Whether somebody has another turn in the second round.
+    pub(super) fn calls_again(&self, id: &str) -> bool {
+        self.again.contains(id)
+    }
+
+    /// Remembers a turn: whether it changed the object, and whether whoever had it wants to see what
+    /// others change after it.
     pub(super) fn called(&mut self, id: &str, changed: bool, reinvokes: bool) {
         if changed {
-            let called = std::mem::take(&mut self.called);
-            self.again.extend(called);
-            self.is_wanted = true;
+            self.require();
         }
         if reinvokes {
             self.called.insert(id.to_owned());

@@ -23,18 +23,19 @@ pub(super) fn mutate(review: &mut Review<'_>) -> Result<(), Status> {
     if webhooks.is_empty() || is_exempt(review) {
         return Ok(());
     }
-    review.rounds.begin(&review.object);
+    review.rounds.webhooks.begin(&review.object);
     for (place, webhook) in webhooks.iter().enumerate() {
-        if !review.rounds.calls(&webhook.id) {
+        if review.rounds.is_second && !review.rounds.webhooks.calls_again(&webhook.id) {
             continue;
         }
         let called = should_call(review, (&webhooks, place), &mut Views::default());
         let Some(kind) = called.map_err(Failure::status)? else { continue };
         let changed = call_mutating(review, webhook, &kind)?;
         let reinvokes = webhook.settings["reinvocationPolicy"] == "IfNeeded";
-        review.rounds.called(&webhook.id, changed, reinvokes);
+        review.rounds.is_wanted |= changed;
+        review.rounds.webhooks.called(&webhook.id, changed, reinvokes);
     }
-    review.rounds.end(&review.object);
+    review.rounds.webhooks.end(&review.object);
     Ok(())
 }
 
@@ -178,7 +179,8 @@ fn failure(webhook: &str, why: &str) -> Status {
     internal(&format!("failed calling webhook {webhook:?}: {why}"))
 }
 
-fn internal(message: &str) -> Status {
+/// 500: something made no object.
+pub(super) fn internal(message: &str) -> Status {
     let mut status = Status::internal(format!("Internal error occurred: {message}"));
     status.details = Some(Box::new(json!({"causes": [{"message": message}]})));
     status

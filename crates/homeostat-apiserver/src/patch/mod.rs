@@ -40,6 +40,11 @@ pub enum PatchError {
 }
 
 impl PatchError {
+    /// Whether a test of a JSON patch did not hold.
+    pub(crate) fn is_failed_test(&self) -> bool {
+        matches!(self, Self::Unprocessable(words) if words.starts_with("testing value "))
+    }
+
     /// The HTTP status kube-apiserver answers with.
     #[must_use]
     pub fn status(&self) -> u16 {

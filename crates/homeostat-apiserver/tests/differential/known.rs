@@ -36,14 +36,12 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known(
         "webhooks: what webhooks are sent of subresources / the end",
-        "oldObject/metadata/resourceVersion",
-        "a Pod that goes at once is marked and taken away in one turn, after both were asked about",
+        "asked",
+        "webhooks are asked about a Pod that goes at once when it is marked and again when it is \
+         taken away: kube-apiserver shows what its cache has of the mark by then, perhaps twice; \
+         here the two are one commit, and its revision comes after the question",
     ),
-    known(
-        "webhooks: what webhooks are sent of subresources / many Pods go",
-        "oldObject/metadata/resourceVersion",
-        "as above",
-    ),
+    known("webhooks: what webhooks are sent of subresources / many Pods go", "asked", "as above"),
     known(
         "webhooks: custom resources of several versions / changed by one who sees the other version",
         "object/spec/other",
