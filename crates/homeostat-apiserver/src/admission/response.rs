@@ -10,6 +10,18 @@ use crate::registry::options::unregistered;
 const REVIEW: &str = "AdmissionReview";
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
+/// The fields of a response: their names, what Go calls their types, and what is of those.
+const FIELDS: &[Field] = &[
+    ("uid", "types.UID", Value::is_string),
+    ("allowed", "bool", Value::is_boolean),
+    ("patch", "[]uint8", Value::is_string),
+    ("patchType", "v1.PatchType", Value::is_string),
+    ("auditAnnotations", "map[string]string", Value::is_object),
+    ("warnings", "[]string", Value::is_array),
+];
+
+type Field = (&'static str, &'static str, fn(&Value) -> bool);
+
 /// The response in the reply to a review of this uid.
 ///
 /// # Errors
@@ -64,18 +76,10 @@ fn mismatch(found: &Value, field: &str, ty: &str) -> String {
 }
 
 fn decode_response(response: &mut Value) -> Result<(), String> {
-    let fields: [(&str, &str, fn(&Value) -> bool); 6] = [
-        ("uid", "types.UID", Value::is_string),
-        ("allowed", "bool", Value::is_boolean),
-        ("patch", "[]uint8", Value::is_string),
-        ("patchType", "v1.PatchType", Value::is_string),
-        ("auditAnnotations", "map[string]string", Value::is_object),
-        ("warnings", "[]string", Value::is_array),
-    ];
-    for (name, ty, fits) in fields {
+    for (name, ty, is_of_type) in FIELDS {
         let Some(value) = response.get_mut(name).filter(|value| !value.is_null()) else { continue };
         let field = format!("AdmissionResponse.response.{name}");
-        if !fits(value) {
+        if !is_of_type(value) {
             return Err(mismatch(value, &field, ty));
         }
         let is_text = |item: &&Value| !item.is_string() && !item.is_null();
@@ -87,7 +91,7 @@ fn decode_response(response: &mut Value) -> Result<(), String> {
         if let Some(odd) = odd {
             return Err(mismatch(odd, &field, "string"));
         }
-        if let (true, Value::String(patch)) = (name == "patch", value) {
+        if let (true, Value::String(patch)) = (*name == "patch", value) {
             decode::bytes(patch)?;
         }
     }

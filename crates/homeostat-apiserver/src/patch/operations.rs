@@ -264,7 +264,7 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    fn applied(operations: Value) -> Result<Value, String> {
+    fn applied(operations: &Value) -> Result<Value, String> {
         let mut document = json!({"a": {"b": 1, "n": null}, "l": [1, 2, 3]});
         for operation in operations.as_array().unwrap() {
             super::apply(&mut document, operation)?;
@@ -277,8 +277,8 @@ mod tests {
         let op = |op: &str, path: &str| json!({"op": op, "path": path});
         let copy = json!({"op": "copy", "from": "/a/x", "path": "/a/y"});
         let tests = json!([copy, op("test", "/a/x"), op("test", "/a/n"), op("replace", "/a/z")]);
-        assert_eq!(applied(tests).unwrap()["a"], json!({"b": 1, "n": null, "y": null, "z": null}));
-        let error = applied(json!([op("test", "/a/b")])).unwrap_err();
+        assert_eq!(applied(&tests).unwrap()["a"], json!({"b": 1, "n": null, "y": null, "z": null}));
+        let error = applied(&json!([op("test", "/a/b")])).unwrap_err();
         assert_eq!(error, "testing value /a/b failed: test failed");
     }
 
@@ -292,7 +292,7 @@ mod tests {
             ("/l/-1", json!([1, 2, 3, 9])),
             ("/l/-4", json!([9, 1, 2, 3])),
         ] {
-            assert_eq!(applied(add(path)).unwrap()["l"], list, "{path}");
+            assert_eq!(applied(&add(path)).unwrap()["l"], list, "{path}");
         }
         for (path, why) in [
             ("/l/4", "Unable to access invalid index: 4: invalid index referenced"),
@@ -301,10 +301,10 @@ mod tests {
                 "value was not a proper array index: 'x': strconv.Atoi: parsing \"x\": invalid syntax",
             ),
         ] {
-            let error = applied(add(path)).unwrap_err();
+            let error = applied(&add(path)).unwrap_err();
             assert_eq!(error, format!("error in add for path: '{path}': {why}"));
         }
-        let removed = applied(json!([{"op": "remove", "path": "/l/-3"}])).unwrap();
+        let removed = applied(&json!([{"op": "remove", "path": "/l/-3"}])).unwrap();
         assert_eq!(removed["l"], json!([2, 3]));
     }
 }

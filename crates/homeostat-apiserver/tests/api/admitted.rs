@@ -99,7 +99,7 @@ async fn admission_sees_what_a_subresource_speaks() {
             "CONNECT portforward PodPortForwardOptions PodPortForwardOptions - -",
             "CREATE binding Binding Binding - CreateOptions",
             "CREATE token TokenRequest TokenRequest - CreateOptions",
-            "UPDATE scale Scale Scale Scale PatchOptions",
+            "UPDATE scale Scale Scale Scale UpdateOptions",
             "CREATE eviction Eviction Eviction - CreateOptions",
         ]
     );

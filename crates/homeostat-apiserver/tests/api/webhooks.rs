@@ -244,5 +244,5 @@ async fn a_webhook_sees_reviews_before_they_are_answered() {
     assert_eq!(refusal(refused), (400, String::new()));
     let (_, request) = &hook.asked()[0];
     assert_eq!(request["operation"], "CREATE");
-    assert!(request["object"].get("status").is_none_or(Value::is_null));
+    assert_eq!(request["object"]["status"], json!({"allowed": false}));
 }
