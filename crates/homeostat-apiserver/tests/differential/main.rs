@@ -67,6 +67,8 @@ const AREAS: &[(&str, &str)] = &[
     ("access", include_str!("areas/access.http")),
     ("admission", include_str!("areas/admission.http")),
     ("webhooks", include_str!("areas/webhooks.http")),
+    ("answers", include_str!("areas/answers.http")),
+    ("asked", include_str!("areas/asked.http")),
     ("policies", include_str!("areas/policies.http")),
     ("params", include_str!("areas/params.http")),
     ("expressions", include_str!("areas/expressions.http")),
