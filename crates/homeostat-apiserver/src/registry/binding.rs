@@ -60,8 +60,12 @@ fn put_on_node(
     admission::validate(&review)?;
     let binding = review.object;
     let now = seconds(writer.time);
-    let update =
-        Update { area: Area::Part("binding"), tracking: Tracking::Done, unconditional: true };
+    let update = Update {
+        area: Area::Part("binding"),
+        tracking: Tracking::Done,
+        unconditional: true,
+        take: None,
+    };
     let meant = metadata::uid(&binding);
     writer.update(target, update, options, |live| {
         if !meant.is_empty() {

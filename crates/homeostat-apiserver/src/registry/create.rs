@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::update::Area;
-use super::{Body, Registry, Target, Writer, Written, hooks, metadata, names, rules, turned_off};
+use super::{
+    Body, Registry, Target, Writer, Written, hooks, metadata, names, owners, rules, turned_off,
+};
 use crate::admission::{self, Operation, Review, Wish};
 use crate::auth::{RoleWrite, User};
 use crate::kinds::{Generation, Kind};
@@ -70,6 +72,7 @@ impl Writer<'_> {
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(None, &mut object);
         if tracking == Tracking::Update {
+            owners::name_once(&mut object, &options.inquiry, owners::Moment::Written);
             // Before admission and the hooks: nobody owns what the server adds of its own accord.
             rules::track(self, kind, None, &mut object, &options.manager, Area::Main)?;
         }
@@ -82,6 +85,7 @@ impl Writer<'_> {
             ..Review::new(self, kind, Operation::Create, Wish::Write(options))
         };
         admission::mutate(&mut review)?;
+        owners::name_once(&mut review.object, &options.inquiry, owners::Moment::Admitted);
         place_in_namespace(target, &mut review.object)?;
         prepare(kind, &mut review.object);
         self.check_grant(target, options, None, &review.object)?;

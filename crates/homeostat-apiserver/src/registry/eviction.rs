@@ -164,7 +164,12 @@ impl Writer<'_> {
             ..WriteOptions::default()
         };
         let now = seconds(self.time);
-        let update = Update { area: Area::Status, tracking: Tracking::Update, unconditional: true };
+        let update = Update {
+            area: Area::Status,
+            tracking: Tracking::Update,
+            unconditional: true,
+            take: None,
+        };
         self.update(&target, update, &options, |live| {
             let mut next = live.clone();
             next["status"]["disruptionsAllowed"] = allowed.into();
@@ -179,8 +184,12 @@ impl Writer<'_> {
 
     /// Says on the Pod that it goes because somebody asked for it.
     fn mark_evicted(&self, target: &Target, options: &WriteOptions) -> Result<(), Status> {
-        let update =
-            Update { area: Area::Part("eviction"), tracking: Tracking::Done, unconditional: true };
+        let update = Update {
+            area: Area::Part("eviction"),
+            tracking: Tracking::Done,
+            unconditional: true,
+            take: None,
+        };
         let now = seconds(self.time);
         self.update(target, update, options, |live| {
             let mut pod = live.clone();

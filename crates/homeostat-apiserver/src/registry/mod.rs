@@ -27,6 +27,7 @@ pub(crate) mod named;
 pub(crate) mod names;
 mod node_ports;
 pub mod options;
+mod owners;
 mod patch;
 mod patched;
 pub(crate) mod posted;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Registry, Target, Written, metadata, patched, rules};
+use super::{Body, Registry, Target, Written, patched, rules};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -40,7 +40,8 @@ impl Registry {
         let written = match patch {
             Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings),
             patch => {
-                let update = Update { area, tracking: Tracking::Update, unconditional: true };
+                let update =
+                    Update { area, tracking: Tracking::Update, unconditional: true, take: None };
                 self.writer_for(options).update(target, update, options, |live| {
                     patched::object(&target.kind, live, &patch, options, &mut warnings)
                 })
@@ -84,7 +85,7 @@ impl Registry {
             let object = shaped(kind, object)?;
             return writer.create(target, object, options, Tracking::Done);
         }
-        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        let update = Update { area, tracking: Tracking::Done, unconditional: true, take: None };
         writer.update(target, update, options, |live| {
             let object = rules::applied(&writer, kind, Some(live), &config, options, area)?;
             shaped(kind, object)
@@ -105,15 +106,11 @@ impl Registry {
         let config = rules::applicable(kind, body.clone(), options.validation, &mut warnings)?;
         super::create::place(target, &mut config.clone())?;
         let writer = self.writer_for(options);
-        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        let update =
+            Update { area, tracking: Tracking::Done, unconditional: true, take: Some(take) };
         let written = writer.update(target, update, options, |live| {
             let merged = rules::applied(&writer, kind, Some(live), &config, options, area)?;
-            let merged = shaped(kind, merged)?;
-            let mut object = live.clone();
-            metadata::copy(&mut object, &merged, "managedFields");
-            metadata::copy(&mut object, &merged, "resourceVersion");
-            take(&merged, &mut object);
-            Ok(object)
+            shaped(kind, merged)
         })?;
         Ok(Written { warnings, ..written })
     }

@@ -32,7 +32,8 @@ impl Registry {
         let form = posted::form(kind, "scale")?;
         let writer = self.writer_at(&options.inquiry);
         // Who owns the number is told in the Scale.
-        let update = Update { area: AREA, tracking: Tracking::Done, unconditional: true };
+        let update =
+            Update { area: AREA, tracking: Tracking::Done, unconditional: true, take: None };
         let numbers = |version: &str| number_place(kind, version);
         // Admission sees the two scales, not the object behind them.
         let scales = RefCell::new((Value::Null, Value::Null));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::create::Tracking;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::{Area, Update};
-use super::{Body, Patch, Registry, Target, Written, metadata, named, patched, rules};
+use super::{Body, Patch, Registry, Target, Written, named, patched, rules};
 use crate::kinds::Kind;
 use crate::status::Status;
 
@@ -28,7 +28,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut body = body.clone();
-        rules::complete_type(&target.kind, &mut body.value);
+        named::complete_type(&target.kind, &mut body.value);
         let mut new = rules::shape(&target.kind, body, FieldValidation::Ignore, &mut Vec::new())?;
         if !new["spec"].is_object() {
             new["spec"] = json!({});
@@ -53,16 +53,13 @@ impl Registry {
         let area = Area::Part(subresource);
         let writer = self.writer_at(&options.inquiry);
         // Ownership follows what was sent, even where nothing of it is taken.
-        let update = Update { area, tracking: Tracking::Done, unconditional: true };
+        let take = Some(take);
+        let update = Update { area, tracking: Tracking::Done, unconditional: true, take };
         writer.update(target, update, options, |live| {
             let mut new = read_part(kind, target, write, live, options)?;
-            let mut object = live.clone();
-            metadata::copy(&mut object, &new, "resourceVersion");
-            take(&new, &mut object);
             rules::default(kind, &mut new);
             rules::track(&writer, kind, Some(live), &mut new, &options.manager, area)?;
-            metadata::copy(&mut object, &new, "managedFields");
-            Ok(object)
+            Ok(new)
         })
     }
 
@@ -75,7 +72,7 @@ impl Registry {
         change: impl FnOnce(&Value) -> Result<Value, Status>,
     ) -> Result<Written, Status> {
         let area = Area::Part(subresource);
-        let update = Update { area, tracking: Tracking::Update, unconditional: true };
+        let update = Update { area, tracking: Tracking::Update, unconditional: true, take: None };
         self.writer_at(&options.inquiry).update(target, update, options, change)
     }
 }

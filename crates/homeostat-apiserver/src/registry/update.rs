@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::create::{Tracking, place, place_in_namespace};
 use super::options::WriteOptions;
 use super::{
-    Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, rules,
+    Body, Registry, Target, Writer, Written, convert, generation, hooks, metadata, owners, rules,
     storage_key, transient, turned_off,
 };
 use crate::admission::{self, Operation, Review, Wish};
@@ -71,6 +71,9 @@ pub(crate) struct Update {
     pub(crate) tracking: Tracking,
     /// An absent `resourceVersion` is never an error (patches).
     pub(crate) unconditional: bool,
+    /// Copies what may change from what was admitted into the live object, where that is less than
+    /// the area says.
+    pub(crate) take: Option<fn(&Value, &mut Value)>,
 }
 
 impl Registry {
@@ -115,7 +118,7 @@ impl Registry {
             metadata::set(&mut object, "resourceVersion", Value::Null);
             return writer.create(target, object, options, Tracking::Update);
         }
-        let update = Update { area, tracking: Tracking::Update, unconditional: false };
+        let update = Update { area, tracking: Tracking::Update, unconditional: false, take: None };
         writer.update(target, update, options, |_| Ok(object))
     }
 }
@@ -161,6 +164,7 @@ impl Writer<'_> {
         if !update.unconditional {
             let (actual, given) = (metadata::uid(&live), metadata::uid(&object));
             check_uid(target, actual, given, options.dry_run)?;
+            owners::name_once(&mut object, &options.inquiry, owners::Moment::Written);
         }
         rules::default(kind, &mut object);
         (hooks::of(kind).complete)(Some(&live), &mut object);
@@ -190,8 +194,14 @@ impl Writer<'_> {
             admission::mutate(&mut review)?;
         }
         let object = &mut review.object;
+        owners::name_once(object, &options.inquiry, owners::Moment::Admitted);
         place_in_namespace(target, object)?;
         check_revision(target, update, &live, object)?;
+        if let Some(take) = update.take {
+            let admitted = std::mem::replace(object, live.clone());
+            metadata::copy(object, &admitted, "managedFields");
+            take(&admitted, object);
+        }
         if update.area == Area::Main {
             self.check_grant(target, options, Some(&live), object)?;
         }

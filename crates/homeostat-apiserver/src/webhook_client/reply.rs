@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::WebhookAnswer;
-use crate::registry::rules::not_an_object;
+use crate::registry::named::not_an_object;
 use crate::{decode, go};
 
 /// The object in a reply.
