@@ -154,3 +154,42 @@ fn check(uid: &str, mutates: bool, reply: &Value) -> Result<(), String> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::read;
+
+    fn answer(version: &str, mutates: bool, response: &Value) -> Result<Value, String> {
+        let version = format!("admission.k8s.io/{version}");
+        let review = json!({"apiVersion": version});
+        let reply = json!({"apiVersion": version, "kind": "AdmissionReview", "response": response});
+        read(&review, "u", mutates, reply)
+    }
+
+    #[test]
+    fn only_mutating_webhooks_may_patch_and_must_say_how() {
+        let response = |more: Value| {
+            let mut response = json!({"uid": "u", "allowed": true});
+            response.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            response
+        };
+        let patch = response(json!({"patch": "W10=", "patchType": "JSONPatch"}));
+        assert!(answer("v1", true, &patch).is_ok());
+        assert!(answer("v1", false, &patch).unwrap_err().contains("may not return response.patch"));
+        let untyped = response(json!({"patch": "W10="}));
+        assert!(answer("v1", true, &untyped).unwrap_err().contains("not response.patchType"));
+        assert_eq!(answer("v1beta1", true, &untyped).unwrap()["patchType"], "JSONPatch");
+        let broken = response(json!({"patch": "%"}));
+        assert!(answer("v1", true, &broken).unwrap_err().contains("illegal base64 data"));
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_none() {
+        let other = json!({"uid": "other", "allowed": true});
+        assert!(answer("v1", false, &other).unwrap_err().contains("expected response.uid=\"u\""));
+        assert!(answer("v1beta1", false, &other).is_ok());
+        assert!(answer("v1", false, &Value::Null).unwrap_err().contains("was absent"));
+    }
+}

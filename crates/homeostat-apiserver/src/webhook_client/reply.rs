@@ -94,3 +94,51 @@ fn refusal(reply: &WebhookAnswer) -> String {
     }
     .to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{WebhookAnswer, read};
+
+    #[test]
+    fn whatever_a_webhook_sends_is_an_object_or_told() {
+        for body in [r#"{"kind": "A"}"#, "kind: A", "\n {\"kind\": \"A\"}"] {
+            assert_eq!(read(&WebhookAnswer::json(200, body)).unwrap()["kind"], "A");
+        }
+        for (body, why) in [
+            ("[1]", "cannot unmarshal array into Go value"),
+            ("\"yes\"", "cannot unmarshal string into Go value"),
+            ("nothing", "cannot unmarshal string into Go value"),
+            ("{", "unexpected end of JSON input"),
+            ("{\"kind\": 7}", "cannot unmarshal number into Go struct field .kind of type string"),
+            ("", "0-length response with status code: 200 and content type: application/json"),
+        ] {
+            let error = read(&WebhookAnswer::json(200, body)).unwrap_err();
+            assert!(error.contains(why), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_a_status_or_of_its_code() {
+        let words = |media_type: &str, body: &'static str| WebhookAnswer {
+            code: 500,
+            media_type: media_type.to_owned(),
+            body: body.into(),
+        };
+        let status =
+            r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "own"}"#;
+        for (answer, said) in [
+            (words("application/json", status), "own"),
+            (
+                words("text/plain", " broken \n"),
+                "an error on the server (\"broken\") has prevented the request from succeeding",
+            ),
+            (
+                words("application/json", "broken"),
+                "an error on the server (\"unknown\") has prevented the request from succeeding",
+            ),
+            (WebhookAnswer::json(409, ""), "the server reported a conflict"),
+        ] {
+            assert_eq!(read(&answer).unwrap_err(), said);
+        }
+    }
+}
