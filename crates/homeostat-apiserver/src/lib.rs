@@ -17,6 +17,7 @@ pub mod decode;
 pub mod default;
 mod directory;
 pub mod discovery;
+mod disk;
 pub mod field;
 mod go;
 pub mod http;

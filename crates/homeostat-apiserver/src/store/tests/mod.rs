@@ -2,6 +2,8 @@
 
 mod in_place;
 mod model;
+mod place;
+mod power;
 mod watch;
 
 use std::sync::Arc;
