@@ -20,6 +20,7 @@ pub mod discovery;
 mod disk;
 pub mod field;
 mod go;
+mod greeting;
 pub mod http;
 pub mod kinds;
 mod metrics;
