@@ -52,7 +52,10 @@ pub(crate) fn inflate(dice: &Dice, value: &mut Value) {
     let Some(fields) = value.as_object_mut() else { return };
     let long = Value::String(text);
     match dice.below(6) {
-        0 => fields["metadata"] = serde_json::json!({"name": "a", "annotations": {"long": long}}),
+        0 => {
+            let metadata = serde_json::json!({"name": "a", "annotations": {"long": long}});
+            fields.insert("metadata".to_owned(), metadata);
+        }
         1 => drop(fields.insert("data".to_owned(), serde_json::json!({"long": long}))),
         2 => drop(fields.insert("unknown".to_owned(), long)),
         3 => drop(fields.insert("spec".to_owned(), long)),
