@@ -116,7 +116,11 @@ fn bomb(dice: &Dice) -> String {
             format!("{{\"metadata\":{{\"name\":\"a\",\"ownerReferences\":[{items}]}}}}")
         }
         10 => {
-            let fields = "\"a\":1,".repeat(many.min(5000));
+            // One key again and again, or many of them.
+            let same = dice.chance(50);
+            let key = |at: usize| if same { "a".to_owned() } else { format!("k{at}") };
+            let fields: String =
+                (0..many.min(5000)).map(|at| format!("\"{}\":1,", key(at))).collect();
             let long = "x".repeat(many * 5);
             format!("{{\"metadata\":{{\"name\":\"a\"}},\"{long}\":{{{fields}\"b\":1}}}}")
         }

@@ -23,9 +23,10 @@ use crate::wire::Wire;
 
 /// No answer may take longer: webhooks are asked for half a minute each, bodies waited for one.
 const PATIENCE: Duration = Duration::from_secs(3600);
-/// A stream is read for so long, and for so many pieces.
+/// A stream is read for so long, and for so many pieces; they are smaller over a socket.
 const STREAM: Duration = Duration::from_secs(90);
 const PIECES: usize = 20;
+const PIECES_OVER_A_SOCKET: usize = 2000;
 
 /// One server and what is known of the questions put to it.
 pub(crate) struct World<'a> {
@@ -133,7 +134,8 @@ impl<'a> World<'a> {
         };
         let (parts, mut body) = answer.into_parts();
         let (mut bytes, mut ended) = (BytesMut::new(), false);
-        for _ in 0..PIECES {
+        let pieces = if self.wire.is_some() { PIECES_OVER_A_SOCKET } else { PIECES };
+        for _ in 0..pieces {
             match self.env.timeout(STREAM, body.frame()).await {
                 Err(_) => break,
                 Ok(None) => {
