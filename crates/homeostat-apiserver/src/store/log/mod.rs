@@ -213,6 +213,9 @@ impl Storage for Log {
             None => self.begin(end.revision + 1)?,
         }
         if let Some(revision) = files.snapshots.last() {
+            // Whoever wrote it may have ended before its name was durable.
+            let synced = disk.sync_directory(&self.directory);
+            synced.map_err(|source| failed("sync", &self.directory, source))?;
             remove_before(&*disk, &self.directory, *revision)?;
         }
         Ok(())
