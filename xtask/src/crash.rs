@@ -10,6 +10,10 @@ pub(crate) struct Crash {
     /// How often the process is killed.
     #[arg(long, default_value_t = 1000)]
     runs: u64,
+    /// What the runs are drawn from, to have a failing schedule again; a new one each time by
+    /// default, which is printed.
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
 impl Crash {
@@ -18,6 +22,9 @@ impl Crash {
         let test = ["test", "--package", "homeostat-apiserver", "--test", "crash"];
         let arguments: Vec<&str> = test.into_iter().chain(["--", "--nocapture"]).collect();
         let runs = self.runs.to_string();
-        run_with(cargo, &arguments, &[("HOMEOSTAT_CRASH_RUNS", runs.as_ref())])
+        let seed = self.seed.map(|seed| seed.to_string());
+        let mut environment = vec![("HOMEOSTAT_CRASH_RUNS", runs.as_ref())];
+        environment.extend(seed.as_ref().map(|seed| ("HOMEOSTAT_CRASH_SEED", seed.as_ref())));
+        run_with(cargo, &arguments, &environment)
     }
 }

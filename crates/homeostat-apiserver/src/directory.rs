@@ -7,12 +7,12 @@
 //! DIR/<name>      small secrets: the authority's key, the admin's token
 //! ```
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::disk::{Disk, FileSystem, private};
 use crate::store::StorageError;
 
 /// The first file that is made in a directory, always empty: the directories that have it are ours.
@@ -37,7 +37,7 @@ impl DataDirectory {
         if path.exists() && !path.is_dir() {
             return Err(StorageError::NotADirectory { path: path.to_owned() });
         }
-        make_private(path)?;
+        make_private(&FileSystem, path)?;
         let path = path.canonicalize().map_err(|source| failed("find", path, source))?;
         let lock = path.join(LOCK);
         if let Some(found) = strangers(&path)? {
@@ -66,9 +66,7 @@ impl DataDirectory {
     /// [`StorageError::Io`] when it cannot be made.
     pub fn below(&self, name: &str) -> Result<PathBuf, StorageError> {
         let path = self.path.join(name);
-        make_private(&path)?;
-        // What is written below is durable only if the way to it is.
-        sync_directory(&self.path)?;
+        make_private(&FileSystem, &path)?;
         Ok(path)
     }
 
@@ -108,20 +106,8 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError>
         fs::rename(&beside, path)
     };
     written().map_err(|source| failed("write", path, source))?;
-    path.parent().map_or(Ok(()), sync_directory)
-}
-
-/// Makes names that were made, moved or removed in a directory durable.
-pub(crate) fn sync_directory(path: &Path) -> Result<(), StorageError> {
-    let synced = File::open(path).and_then(|directory| directory.sync_all());
-    synced.map_err(|source| failed("sync", path, source))
-}
-
-/// How files with secrets in them are opened: for the owner only.
-pub(crate) fn private(create: bool) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(create).mode(0o600);
-    options
+    let Some(parent) = path.parent() else { return Ok(()) };
+    FileSystem.sync_directory(parent).map_err(|source| failed("sync", parent, source))
 }
 
 pub(crate) fn failed(what: &'static str, path: &Path, source: std::io::Error) -> StorageError {
@@ -150,16 +136,59 @@ fn strangers(path: &Path) -> Result<Option<String>, StorageError> {
     })
 }
 
-fn make_private(path: &Path) -> Result<(), StorageError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| failed("make the directory", path, source))
+/// Makes a directory and those above it, where they are not there, and its name durable: what is
+/// written below is only as durable as the way to it.
+fn make_private(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
+    let path = std::path::absolute(path).map_err(|source| failed("find", path, source))?;
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let mut made = disk.make_directory(&path);
+    if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        make_private(disk, parent)?;
+        made = disk.make_directory(&path);
+    }
+    let was_there = match made {
+        Ok(()) => false,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => true,
+        Err(source) => return Err(failed("make the directory", &path, source)),
+    };
+    match disk.sync_directory(parent) {
+        // Whoever made it in a place that we may not read has seen to it.
+        Err(error) if was_there && error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.map_err(|source| failed("sync", parent, source)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use homeostat_env::Env;
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::disk::Opening;
+    use crate::disk::lossy::{LossyDisk, Trouble};
+
+    #[test]
+    fn the_way_to_a_durable_file_is_durable_too_whoever_began_it() {
+        for seed in 0..20 {
+            let disk = LossyDisk::new();
+            let (path, file) = (Path::new("/srv/data/store"), Path::new("/srv/data/store/file"));
+            make_private(&disk, Path::new("/srv")).unwrap();
+            if seed % 2 == 0 {
+                // By a process that was killed right then.
+                disk.make_directory(Path::new("/srv/data")).unwrap();
+            }
+            make_private(&disk, Path::new("/srv/data")).unwrap();
+            make_private(&disk, path).unwrap();
+            disk.open(file, Opening::Kept).unwrap().sync_all().unwrap();
+            disk.sync_directory(path).unwrap();
+            disk.expect(0, Trouble::PowerLoss);
+            disk.remove(file).unwrap_err();
+            disk.restart(&Env::simulated(seed, Timestamp::UNIX_EPOCH));
+            assert!(disk.read(file).is_ok(), "seed {seed}");
+        }
+    }
 
     #[test]
     fn only_one_at_a_time_has_the_directory() {

@@ -20,17 +20,21 @@ use tower::Service as _;
 
 use crate::advertise::advertise;
 use crate::auth::{AskFor, Identity, Outside};
+use crate::greeting::{Greeted, Greeting};
 use crate::http::Body;
 use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A client that does not send a request's head in this time is dropped, also one that is idle.
+/// A client that does not send a request's head in this time is dropped, also one that is idle, and
+/// one that does not say which HTTP it speaks.
 const REQUEST_HEAD: Duration = Duration::from_secs(60);
 /// A client of HTTP/2 that is silent for so long is asked whether it is still there …
 const PING: Duration = Duration::from_secs(30);
 /// … and dropped when it does not answer in this time.
 const PONG: Duration = Duration::from_secs(15);
+/// As many bytes of headers as kube-apiserver takes: selectors can be long.
+const LARGEST_HEAD: u32 = 1024 * 1024;
 /// More connections than these wait to be accepted until others end.
 const MOST_CONNECTIONS: usize = 8192;
 /// How long clients may take to hear that the server ends: requests under way are answered.
@@ -179,11 +183,14 @@ async fn connection(
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_HEAD);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PONG);
+    builder.http2().max_header_list_size(LARGEST_HEAD);
+    let (stream, greeting) = Greeted::new(stream);
     let served = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(served);
     let served = tokio::select! {
         biased;
         served = &mut served => served,
+        () = is_silent(&env, &greeting) => return tracing::debug!("a client never began to speak"),
         () = ending.begins() => {
             served.as_mut().graceful_shutdown();
             served.await
@@ -191,5 +198,13 @@ async fn connection(
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Ends when the client has said nothing that tells what it speaks, in the time of a request's head.
+async fn is_silent(env: &Env, greeting: &Greeting) {
+    env.sleep(REQUEST_HEAD).await;
+    if greeting.has_begun() {
+        std::future::pending::<()>().await;
     }
 }

@@ -239,6 +239,15 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_repeated_without_end_is_told_of_once_however_long_its_path() {
+        let fields = "\"a\":1,".repeat(100_000);
+        let long = "x".repeat(1024 * 1024);
+        let body = format!("{{\"{long}\":{{{fields}\"b\":1}}}}");
+        let decoded = json(body.as_bytes()).unwrap();
+        assert_eq!(decoded.duplicates, [format!("{long}.a")]);
+    }
+
+    #[test]
     fn yaml_is_read_as_the_json_it_stands_for() {
         let decoded = yaml(b"kind: At\nspec:\n  n: 3\n  s: '3'\n  on: true\n  no: ~\n").unwrap();
         let expected = json!({"kind": "At", "spec": {"n": 3, "s": "3", "on": true, "no": null}});

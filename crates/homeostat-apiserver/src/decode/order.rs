@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+/// All paths together may have so many bytes: below a name of megabytes each field has a path of
+/// megabytes. Complaints about what comes later are in no order.
+const LONGEST_TOGETHER: usize = 16 * 1024 * 1024;
+
 /// Where every field of a document stands; empty when the order is of no interest.
 #[derive(Debug, Default)]
 pub struct DocumentOrder {
     positions: BTreeMap<String, usize>,
+    bytes: usize,
 }
 
 impl DocumentOrder {
@@ -26,6 +31,10 @@ impl DocumentOrder {
         match value {
             Value::Object(fields) => {
                 for (name, field) in fields {
+                    self.bytes += path.len() + name.len();
+                    if self.bytes > LONGEST_TOGETHER {
+                        return;
+                    }
                     let path =
                         if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                     self.positions.insert(path.clone(), self.positions.len());
@@ -34,6 +43,10 @@ impl DocumentOrder {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
+                    self.bytes += path.len();
+                    if self.bytes > LONGEST_TOGETHER {
+                        return;
+                    }
                     self.visit(item, &format!("{path}[{index}]"));
                 }
             }
@@ -69,5 +82,16 @@ mod tests {
             r#"unknown field "spec.y""#,
         ];
         assert_eq!(order.sort(complaints), expected);
+    }
+
+    #[test]
+    fn a_name_of_megabytes_is_not_kept_for_every_field_below_it() {
+        let fields: Vec<String> = (0..50_000).map(|at| format!("\"k{at}\":{{}}")).collect();
+        let fields = fields.join(",");
+        let body = format!("{{\"a\":1,\"a\":2,\"{}\":{{{fields}}}}}", "x".repeat(1024 * 1024));
+        let decoded = super::super::json(body.as_bytes()).unwrap();
+        let order = DocumentOrder::of(&decoded.value, &decoded.duplicates);
+        let kept: usize = order.positions.keys().map(String::len).sum();
+        assert!(kept <= LONGEST_TOGETHER && order.positions.contains_key("a"), "{kept} bytes");
     }
 }

@@ -26,11 +26,13 @@ enum Step {
 }
 
 impl Reading {
-    /// Notes that the field just entered was there before; whether it is told of.
-    fn repeated(&mut self) -> bool {
-        if self.duplicates.len() >= MOST_COMPLAINTS {
-            return false;
-        }
+    /// Whether one more field that was there before is told of.
+    fn has_room(&self) -> bool {
+        self.duplicates.len() < MOST_COMPLAINTS
+    }
+
+    /// Notes that the field just entered was there before.
+    fn repeated(&mut self) {
         let mut path = String::new();
         for step in &self.path {
             let dot = if path.is_empty() { "" } else { "." };
@@ -42,7 +44,6 @@ impl Reading {
         if !self.duplicates.contains(&path) {
             self.duplicates.push(path);
         }
-        true
     }
 }
 
@@ -129,10 +130,18 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         self.check_depth()?;
         let mut object = Map::new();
+        // Once is enough: paths can be long, and a key can be repeated without end.
+        let mut told: Vec<String> = Vec::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let is_repeated = object.contains_key(&key);
+            let moves = object.contains_key(&key) && self.0.has_room();
+            let is_news = moves && !told.contains(&key);
+            if is_news {
+                told.push(key.clone());
+            }
             self.0.path.push(Step::Field(key));
-            let moves = is_repeated && self.0.repeated();
+            if is_news {
+                self.0.repeated();
+            }
             let value = entries.next_value_seed(Tree(self.0))?;
             let Some(Step::Field(key)) = self.0.path.pop() else { continue };
             // A repeated key stands where it is repeated, which is where strict readers complain.

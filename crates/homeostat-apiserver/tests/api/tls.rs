@@ -1,12 +1,15 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt as _;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
 use homeostat_env::Env;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -60,6 +63,30 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     let namespaces: Api<Namespace> = Api::all(nobody);
     assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_selector_of_tens_of_kilobytes_is_read_over_http2_too() {
+    let env = Env::system();
+    let server = Server::new(ServerConfig::new(env.clone()));
+    let identity = Identity::generate(&env, &[]).unwrap();
+    let access = identity.access().clone();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
+
+    let stream = TokioIo::new(connect_in(&access.ca_pem, address, b"h2").await);
+    let spoken = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    let (mut sender, connection) = spoken;
+    tokio::spawn(connection);
+    let selector: Vec<String> = (0..3000).map(|number| format!("key-{number}%21%3Dx")).collect();
+    let target = format!("https://{address}/api/v1/nodes?labelSelector={}", selector.join(","));
+    let request = http::Request::get(target)
+        .header("authorization", format!("Bearer {}", access.token))
+        .body(String::new())
+        .unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
     serving.abort();
 }
 
@@ -135,14 +162,20 @@ async fn a_certificate_of_the_authority_says_who_its_holder_is() {
 
 /// A connection that speaks HTTP/1.1.
 pub(super) async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStream> {
+    connect_in(ca, address, b"http/1.1").await
+}
+
+/// A connection that speaks that protocol.
+async fn connect_in(ca: &str, address: SocketAddr, protocol: &[u8]) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
     let stream = TcpStream::connect(address).await.unwrap();
     let name = "localhost".try_into().unwrap();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
@@ -150,7 +183,7 @@ pub(super) async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStrea
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_its_request_is_dropped() {
+async fn a_client_that_never_finishes_its_request_or_never_begins_one_is_dropped() {
     let env = Env::system();
     let server = Server::new(ServerConfig::new(env.clone()));
     let identity = Identity::generate(&env, &[]).unwrap();
@@ -159,13 +192,21 @@ async fn a_client_that_never_finishes_its_request_is_dropped() {
     let address = listener.local_addr().unwrap();
     let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
 
-    let mut stream = connect(&ca, address).await;
-    stream.write_all(b"GET /version HTTP/1.1\r\nHost: loc").await.unwrap();
-    stream.flush().await.unwrap();
+    let said = ["", "P", "PRI * HTTP/2.0\r\n", "GET /version HTTP/1.1\r\nHost: loc"];
+    let mut streams = Vec::new();
+    for said in said {
+        let mut stream = connect(&ca, address).await;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        streams.push(stream);
+    }
     // From here on time passes whenever everybody waits.
     tokio::time::pause();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer).await;
+    for mut stream in streams {
+        let mut answer = Vec::new();
+        let ended = env.timeout(Duration::from_secs(300), stream.read_to_end(&mut answer)).await;
+        assert!(ended.is_ok(), "it waits for ever");
+    }
     assert!(!serving.is_finished());
     serving.abort();
 }

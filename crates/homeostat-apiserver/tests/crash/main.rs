@@ -2,7 +2,10 @@
 //! acknowledged is ever missing, half there, or different.
 //!
 //! This program runs itself as the victim. `HOMEOSTAT_CRASH_RUNS` says how often (20 by default,
-//! `cargo xtask crash` asks for more); the seed of each run is printed when it fails.
+//! `cargo xtask crash` asks for more). `HOMEOSTAT_CRASH_SEED` decides what every victim writes, how
+//! soon its log is replaced and after how many words it is killed; it is printed, and the same one
+//! does the same again, up to what only the system decides: whose write comes first, and how far the
+//! victim gets while the blow falls.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,33 +17,37 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use homeostat_env::Env;
+use jiff::Timestamp;
 use ledger::Ledger;
 
 /// The directory that the victim writes to; set only in its own process.
 const DIRECTORY: &str = "HOMEOSTAT_CRASH_DIRECTORY";
 /// How long its log may grow before a snapshot takes its place.
 const LONGEST: &str = "HOMEOSTAT_CRASH_LONGEST";
+/// What it draws its choices from.
+const VICTIM: &str = "HOMEOSTAT_CRASH_VICTIM";
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
-        victim::work(Path::new(&directory), number(LONGEST));
+        let (longest, seed) = (number(LONGEST).unwrap_or(0), number(VICTIM).unwrap_or(0));
+        victim::work(Path::new(&directory), longest, seed);
         return;
     }
-    let runs = match number("HOMEOSTAT_CRASH_RUNS") {
-        0 => 20,
-        runs => runs,
-    };
-    let env = Env::system();
+    let runs = number("HOMEOSTAT_CRASH_RUNS").unwrap_or(20);
+    let seed = number("HOMEOSTAT_CRASH_SEED").unwrap_or_else(|| Env::system().random_u64());
+    println!("{runs} runs from HOMEOSTAT_CRASH_SEED={seed}");
+    let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
     let place = tempfile::tempdir().unwrap();
     let (mut ledger, mut acknowledged) = (Ledger::default(), 0);
     for run in 1..=runs {
         // Snapshots all the time, now and then, or never.
         let longest = [0, 100_000, u64::MAX][usize::try_from(env.random_below(3)).unwrap()];
         let lines = env.random_below(400);
-        acknowledged += strike(place.path(), longest, lines, &mut ledger);
+        let victim = env.random_u64();
+        acknowledged += strike(place.path(), longest, lines, victim, &mut ledger);
         ledger.compare(&victim::open(place.path(), u64::MAX), run);
-        if run % 100 == 0 {
+        if run % 100 == 0 || run == runs {
             println!("{run} runs, {acknowledged} acknowledged writes, none lost");
         }
     }
@@ -48,11 +55,12 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
 }
 
 /// Starts the victim, notes what it says until it has said `lines`, kills it, and notes the rest.
-fn strike(place: &Path, longest: u64, lines: u64, ledger: &mut Ledger) -> u64 {
+fn strike(place: &Path, longest: u64, lines: u64, seed: u64, ledger: &mut Ledger) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "nothing_acknowledged_is_lost_when_the_process_is_killed", "--nocapture"])
         .env(DIRECTORY, place)
         .env(LONGEST, longest.to_string())
+        .env(VICTIM, seed.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -73,6 +81,6 @@ fn strike(place: &Path, longest: u64, lines: u64, ledger: &mut Ledger) -> u64 {
     acknowledged
 }
 
-fn number(name: &str) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
 }

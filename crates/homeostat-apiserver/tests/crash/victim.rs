@@ -9,6 +9,7 @@ use homeostat_apiserver::store::{
     Draft, Expect, Key, Limits, Log, LogOptions, Pairs, Store, Write,
 };
 use homeostat_env::Env;
+use jiff::Timestamp;
 use serde_json::json;
 
 /// Each task has keys of its own, so what it was told is all there is to know about them.
@@ -22,13 +23,17 @@ pub(crate) fn open(place: &Path, longest: u64) -> Store {
     Store::open(Limits::default(), log).unwrap()
 }
 
-/// Writes until it is killed.
-pub(crate) fn work(place: &Path, longest: u64) {
+/// Writes until it is killed. Each task draws from a stream of its own: what it writes does not
+/// depend on the others.
+pub(crate) fn work(place: &Path, longest: u64, seed: u64) {
     let store = open(place, longest);
-    let env = Env::system();
+    let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     runtime.block_on(async {
-        let tasks = (0..TASKS).map(|task| tokio::spawn(write(store.clone(), env.clone(), task)));
+        let streams: Vec<u64> = (0..TASKS).map(|_| env.random_u64()).collect();
+        let env = |seed| Env::simulated(seed, Timestamp::UNIX_EPOCH);
+        let tasks = (0..).zip(streams);
+        let tasks = tasks.map(|(task, seed)| tokio::spawn(write(store.clone(), env(seed), task)));
         for task in tasks.collect::<Vec<_>>() {
             task.await.unwrap();
         }

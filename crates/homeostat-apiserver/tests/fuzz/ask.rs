@@ -162,7 +162,13 @@ impl Asker<'_> {
     }
 
     fn write(&self, method: &str, path: &str, kind: &Kind, body: &Value) -> Request {
-        let (media, bytes) = bodies::encode(self.dice, kind, body);
+        // Large bodies take long to make and to read: one in a few rounds.
+        let inflated = (self.dice.below(250) == 0).then(|| {
+            let mut body = body.clone();
+            bodies::inflate(self.dice, &mut body);
+            body
+        });
+        let (media, bytes) = bodies::encode(self.dice, kind, inflated.as_ref().unwrap_or(body));
         Request {
             method: method.to_owned(),
             target: path.to_owned() + &options::write(self.dice),
@@ -207,11 +213,14 @@ impl Asker<'_> {
         let object = self.seen.at(one).cloned().unwrap_or_else(|| self.object(kind, name));
         let values = Values::new(self.dice);
         let patch = patches::patch(&values, kind, media, &object);
+        let is_yaml = media.ends_with("yaml") && self.dice.chance(50);
+        let yaml = is_yaml.then(|| serde_saphyr::to_string(&patch).unwrap_or_default());
+        let text = yaml.unwrap_or_else(|| patch.to_string());
         Request {
             method: "PATCH".to_owned(),
             target: path.to_owned() + &options::patch(self.dice, media),
             headers: vec![("content-type".to_owned(), media.to_owned())],
-            body: patch.to_string().into_bytes(),
+            body: text.into_bytes(),
             delivery: Delivery::Whole,
         }
     }
@@ -327,7 +336,12 @@ impl Asker<'_> {
     fn mutate(&self, request: &mut Request) {
         let dice = self.dice;
         if dice.chance(5) {
-            bodies::spoil(dice, &mut request.body);
+            let is_yaml = bodies::spoil(dice, &mut request.body);
+            let media = request.headers.iter_mut().find(|(name, _)| name == "content-type");
+            if let Some((_, media)) = media.filter(|(_, media)| is_yaml && !media.contains("yaml"))
+            {
+                "application/yaml".clone_into(media);
+            }
         }
         if dice.chance(3) {
             let deliveries = [Delivery::Pieces, Delivery::Stalls, Delivery::Breaks];

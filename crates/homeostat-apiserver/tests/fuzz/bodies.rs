@@ -4,6 +4,7 @@ use homeostat_apiserver::kinds::Kind;
 use serde_json::Value;
 
 use crate::dice::Dice;
+use crate::messages;
 
 /// Protobuf bodies that kubectl really sent.
 const SENT: [&[u8]; 6] = [
@@ -25,7 +26,9 @@ pub(crate) fn encode(dice: &Dice, kind: &Kind, value: &Value) -> (&'static str, 
         8..10 => ("application/yaml", value.to_string().into_bytes()),
         10..16 => {
             let (api_version, name) = (kind.api_version(), kind.kind.as_str());
-            let raw = message(dice, 3);
+            let own = value["metadata"]["name"].as_str().unwrap_or("a");
+            let known = if dice.chance(70) { messages::of(dice, kind, own) } else { None };
+            let raw = known.unwrap_or_else(|| message(dice, 3));
             ("application/vnd.kubernetes.protobuf", envelope(&api_version, name, &raw, ""))
         }
         16..18 => {
@@ -39,8 +42,33 @@ pub(crate) fn encode(dice: &Dice, kind: &Kind, value: &Value) -> (&'static str, 
     }
 }
 
-/// Breaks a body.
-pub(crate) fn spoil(dice: &Dice, body: &mut Vec<u8>) {
+/// Makes a body larger than some limit: that of annotations, of what a ConfigMap holds, of objects,
+/// of requests.
+pub(crate) fn inflate(dice: &Dice, value: &mut Value) {
+    const KIB: usize = 1024;
+    let size =
+        *dice.pick(&[256 * KIB, 1024 * KIB, 1536 * KIB, 3072 * KIB - 2000, 3072 * KIB, 4096 * KIB]);
+    let text = dice.pick(&["x", "é", "\u{0}", "\""]).repeat(size);
+    let Some(fields) = value.as_object_mut() else { return };
+    let long = Value::String(text);
+    match dice.below(6) {
+        0 => {
+            let metadata = serde_json::json!({"name": "a", "annotations": {"long": long}});
+            fields.insert("metadata".to_owned(), metadata);
+        }
+        1 => drop(fields.insert("data".to_owned(), serde_json::json!({"long": long}))),
+        2 => drop(fields.insert("unknown".to_owned(), long)),
+        3 => drop(fields.insert("spec".to_owned(), long)),
+        4 => drop(fields.insert("data".to_owned(), serde_json::json!(vec![1; size / 2]))),
+        _ => {
+            let many = (0..size / 16).map(|at| (format!("k{at}"), Value::from("v")));
+            fields.insert("data".to_owned(), Value::Object(many.collect()));
+        }
+    }
+}
+
+/// Breaks a body; says whether it is one for readers of YAML.
+pub(crate) fn spoil(dice: &Dice, body: &mut Vec<u8>) -> bool {
     let middle = body.len() / 2;
     match dice.below(12) {
         0 => body.truncate(dice.below(body.len() + 1)),
@@ -57,14 +85,20 @@ pub(crate) fn spoil(dice: &Dice, body: &mut Vec<u8>) {
         4 => drop(body.splice(0..0, "\u{feff}".bytes())),
         5 => body.extend(b" {} "),
         6 => body.extend_from_within(..middle),
+        7 => body.resize(body.len() + *dice.pick(&[1_100_000, 3_200_000]), b' '),
+        8 => {
+            *body = yaml_bomb(dice).into_bytes();
+            return true;
+        }
         _ => *body = bomb(dice).into_bytes(),
     }
+    false
 }
 
 /// Bodies that are small to send and large, deep or strange to read.
 fn bomb(dice: &Dice) -> String {
-    let many = *dice.pick(&[10, 90, 101, 500, 40_000]);
-    match dice.below(18) {
+    let many = *dice.pick(&[10, 90, 101, 500, 40_000, 500_000]);
+    match dice.below(12) {
         0 => "[".repeat(many) + &"]".repeat(many),
         1 => "{\"a\":".repeat(many) + "1" + &"}".repeat(many),
         2 => format!("{{\"metadata\":{}1{}}}", "{\"a\":".repeat(many), "}".repeat(many)),
@@ -82,6 +116,23 @@ fn bomb(dice: &Dice) -> String {
             format!("{{\"metadata\":{{\"name\":\"a\",\"ownerReferences\":[{items}]}}}}")
         }
         10 => {
+            // One key again and again, or many of them.
+            let same = dice.chance(50);
+            let key = |at: usize| if same { "a".to_owned() } else { format!("k{at}") };
+            let fields: String =
+                (0..many.min(5000)).map(|at| format!("\"{}\":1,", key(at))).collect();
+            let long = "x".repeat(many * 5);
+            format!("{{\"metadata\":{{\"name\":\"a\"}},\"{long}\":{{{fields}\"b\":1}}}}")
+        }
+        _ => (*dice.pick(&["null", "true", "7", "\"x\"", "[]", "[null]", "{}", " "])).to_owned(),
+    }
+}
+
+/// The same in YAML.
+fn yaml_bomb(dice: &Dice) -> String {
+    let many = *dice.pick(&[10, 90, 101, 500, 40_000]);
+    match dice.below(14) {
+        0 => {
             let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
             for at in 1..10 {
                 let before = at - 1;
@@ -89,17 +140,19 @@ fn bomb(dice: &Dice) -> String {
             }
             text
         }
-        11 => "a: &a\n  b: *a\n".to_owned(),
-        12 => "--- \na: 1\n---\nb: 2\n".to_owned(),
-        13 => "? [a, b]\n: c\n1: 2\ntrue: x\n~: y\n".to_owned(),
-        14 => "a: !!binary x\nb: !odd y\nc: 0x7f\nd: 1_000\ne: .nan\nf: .inf\ng: 2020-01-01\n"
+        1 => "a: &a\n  b: *a\n".to_owned(),
+        2 => "--- \na: 1\n---\nb: 2\n".to_owned(),
+        3 => "? [a, b]\n: c\n1: 2\ntrue: x\n~: y\n".to_owned(),
+        4 => "a: !!binary x\nb: !odd y\nc: 0x7f\nd: 1_000\ne: .nan\nf: .inf\ng: 2020-01-01\n"
             .to_owned(),
-        15 => {
-            let fields = "\"a\":1,".repeat(many.min(5000));
-            let long = "x".repeat(many * 5);
-            format!("{{\"metadata\":{{\"name\":\"a\"}},\"{long}\":{{{fields}\"b\":1}}}}")
-        }
-        16 => (*dice.pick(&["null", "true", "7", "\"x\"", "[]", "[null]", "{}", " "])).to_owned(),
+        5 => "a: {b: 1}\n<<: {c: 2}\n<<: [{d: 3}, *x]\n".to_owned(),
+        6 => "a: 1\na: 2\n\tb: 3\n".to_owned(),
+        7 => format!("a: |{}\n  x\nb: >-\n\n  y\n", dice.pick(&["", "+", "9", "-0", "99"])),
+        8 => "%YAML 9.9\n%TAG ! tag:x,2000:\n--- !x\n...\n...\n".to_owned(),
+        9 => format!("a: \"{}\"\n", dice.pick(&["\\x", "\\U00110000", "\\ud800", "\\/"])),
+        10 => "{".repeat(many) + &"}".repeat(many),
+        11 => (0..many.min(5000)).map(|at| format!("{}a:\n", " ".repeat(at))).collect(),
+        12 => "&a *a: *a\n? ? ? x\n".to_owned(),
         _ => "- ".repeat(many),
     }
 }

@@ -32,8 +32,8 @@ impl Answer {
 /// that Services get their addresses from.
 const FORGIVEN: [&str; 3] = ["webhook", "conversion", "failed to allocate a serviceIP"];
 
-/// What is wrong with the answer.
-pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<(), String> {
+/// What is wrong with the answer; `is_outside` when it came over a connection.
+pub(crate) fn judge(request: &Request, answer: &Answer, is_outside: bool) -> Result<(), String> {
     let said = || String::from_utf8_lossy(&answer.body).chars().take(600).collect::<String>();
     if request.method == "HEAD" {
         return if answer.code == 500 { Err("a 500".to_owned()) } else { Ok(()) };
@@ -41,8 +41,16 @@ pub(crate) fn judge(request: &Request, answer: &Answer) -> Result<(), String> {
     if answer.code < 400 {
         return content(request, answer).map_err(|why| format!("{why}: {}", said()));
     }
+    // What hyper says itself of lines and headers that it does not take.
+    if is_outside && matches!(answer.code, 400 | 414 | 431) && answer.body.is_empty() {
+        return Ok(());
+    }
     // What kube-apiserver says of paths that lead nowhere, too.
     if answer.code == 404 && answer.media() == "text/plain" {
+        return Ok(());
+    }
+    // A refusal can repeat a long list for each of its items; nobody reads that to its end.
+    if !answer.ended && answer.body.starts_with(b"{\"kind\":\"Status\"") {
         return Ok(());
     }
     let status = match answer.media() {

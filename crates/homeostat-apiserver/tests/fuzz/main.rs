@@ -1,7 +1,8 @@
 //! Random requests, most of them nearly right: every one gets an answer, every refusal is a
 //! `Status`, and none is the server's own fault.
 //!
-//! A *round* is a fresh server and a story of requests, all from one seed. A finding is printed
+//! A *round* is a fresh server and a story of requests, all from one seed; one round in four goes
+//! over TLS, in HTTP/1.1 or HTTP/2, among connections that break every rule of these. A finding is printed
 //! with its seed and with the shortest story that still leads to it. `cargo xtask fuzz` goes on for
 //! as long as it is told to.
 
@@ -16,14 +17,19 @@ mod bodies;
 mod definitions;
 #[path = "../dice/mod.rs"]
 mod dice;
+mod frames;
 mod judge;
+mod lines;
+mod messages;
 mod options;
 mod outside;
 mod patches;
 mod request;
+mod selectors;
 mod shrink;
 mod trail;
 mod values;
+mod wire;
 mod words;
 mod world;
 
@@ -35,7 +41,7 @@ use dice::Dice;
 use homeostat_env::Env;
 use request::Request;
 use trail::Trail;
-use world::World;
+use world::{Way, World};
 
 /// The first seed. The default is the same for everybody, so that a run says something about the
 /// code and not about luck.
@@ -64,9 +70,9 @@ fn every_request_is_answered_and_none_is_the_servers_fault() {
     eprintln!("from {SEED}={first}");
     let (trail, env) = (Trail::new(), Env::system());
     let (begun, mut findings, mut seed) = (env.instant(), BTreeMap::new(), first);
-    let mut codes: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut tally = Tally::default();
     while time.map_or(seed < first + rounds, |time| begun.elapsed() < time) {
-        if let Some(finding) = round(seed, &trail, &mut codes) {
+        if let Some(finding) = round(seed, &trail, &mut tally) {
             let sort = shrink::sort(&finding.words);
             findings.entry(sort).or_insert_with(|| report(&finding, &trail));
         }
@@ -75,19 +81,35 @@ fn every_request_is_answered_and_none_is_the_servers_fault() {
             eprintln!("{} rounds, {} findings", seed - first, findings.len());
         }
     }
-    eprintln!("{} rounds, answers by code: {codes:?}", seed - first);
+    eprintln!("{} rounds, {tally:?}", seed - first);
     let (took, request) = trail.slowest();
     eprintln!("the slowest took {took:?}: {request}");
     assert!(findings.is_empty(), "{} findings:\n{:#?}", findings.len(), findings.keys());
 }
 
+/// What was done in all.
+#[derive(Debug, Default)]
+struct Tally {
+    answers: BTreeMap<u16, u64>,
+    /// Answers by the way they came.
+    ways: BTreeMap<Way, u64>,
+    /// Connections with bytes that are no request.
+    disturbances: u64,
+}
+
 /// One round on its own clock.
-fn round(seed: u64, trail: &Trail, codes: &mut BTreeMap<u16, u64>) -> Option<Finding> {
+fn round(seed: u64, trail: &Trail, tally: &mut Tally) -> Option<Finding> {
     on_virtual_time(async {
         let (world, dice) = (World::new(seed, trail), Dice::new(seed));
         let (mut story, mut seen, mut written) = (Vec::new(), Seen::default(), BTreeSet::new());
         for _ in 0..REQUESTS {
             let kinds = world.kinds();
+            if Way::of(seed) != Way::InProcess && dice.chance(20) {
+                tally.disturbances += 1;
+                if let Err(words) = world.disturb(&dice).await {
+                    return Some(Finding { seed, words, story });
+                }
+            }
             let request = Asker { dice: &dice, kinds: &kinds, seen: &seen }.request();
             story.push(request.clone());
             let answer = match world.ask(&request).await {
@@ -95,7 +117,8 @@ fn round(seed: u64, trail: &Trail, codes: &mut BTreeMap<u16, u64>) -> Option<Fin
                 Ok(None) => continue,
                 Err(words) => return Some(Finding { seed, words, story }),
             };
-            *codes.entry(answer.code).or_default() += 1;
+            *tally.answers.entry(answer.code).or_default() += 1;
+            *tally.ways.entry(Way::of(seed)).or_default() += 1;
             let path = request.target.split('?').next().unwrap_or_default().to_owned();
             if answer.code < 300
                 && matches!(request.method.as_str(), "POST" | "PUT" | "PATCH")

@@ -2,46 +2,10 @@
 
 use crate::dice::Dice;
 use crate::request::Request;
+use crate::selectors;
 
 const NUMBERS: &[&str] =
     &["0", "1", "2", "500", "-1", "x", "", "1.5", "99999999999999999999", "9223372036854775807"];
-
-const LABELS: &[&str] = &[
-    "app=web",
-    "app!=web",
-    "app",
-    "!app",
-    "app in (web,db)",
-    "app notin (web)",
-    "app in (",
-    "=",
-    ",",
-    "a=b,c",
-    "app==web",
-    "a b",
-    "app in ()",
-    "é=ü",
-    "app>1",
-    "app<x",
-    "((((",
-    "app=web,app=db",
-];
-
-const FIELDS: &[&str] = &[
-    "metadata.name=a",
-    "metadata.namespace=default",
-    "metadata.name!=a",
-    "status.phase=Running",
-    "spec.nodeName=",
-    "spec.a=1",
-    "spec.c.a=x",
-    "odd",
-    "a=b=c",
-    "\\,=\\=",
-    "metadata.name=a,",
-    "=",
-    "metadata.name==a,metadata.name==b",
-];
 
 const TOKENS: &[&str] = &[
     "",
@@ -79,8 +43,8 @@ pub(crate) fn accept(dice: &Dice) -> &'static str {
 /// Options of reads and deletes.
 pub(crate) fn list(dice: &Dice) -> String {
     let mut query = Query::new(dice);
-    query.maybe(20, "labelSelector", LABELS);
-    query.maybe(20, "fieldSelector", FIELDS);
+    query.sometimes(20, "labelSelector", selectors::labels);
+    query.sometimes(20, "fieldSelector", selectors::fields);
     query.maybe(15, "limit", NUMBERS);
     query.maybe(8, "continue", TOKENS);
     query.maybe(20, "resourceVersion", NUMBERS);
@@ -136,6 +100,12 @@ impl<'a> Query<'a> {
         if self.dice.chance(percent) {
             let value: &str = self.dice.pick::<&str>(values);
             self.text.append_pair(name, value);
+        }
+    }
+
+    fn sometimes(&mut self, percent: usize, name: &str, value: impl Fn(&Dice) -> String) {
+        if self.dice.chance(percent) {
+            self.text.append_pair(name, &value(self.dice));
         }
     }
 

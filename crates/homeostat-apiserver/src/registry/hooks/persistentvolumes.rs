@@ -63,7 +63,8 @@ fn fill(live: Option<&Value>, claim: &mut Value) {
         spec.shift_remove("dataSourceRef");
     }
     if !source_in_use && !reference_in_use && !spec.contains_key("dataSourceRef") {
-        let text = |field| spec["dataSource"].get(field).and_then(Value::as_str).unwrap_or("");
+        let source = spec.get("dataSource").unwrap_or(&Value::Null);
+        let text = |field| source.get(field).and_then(Value::as_str).unwrap_or("");
         let known = matches!(
             (text("apiGroup"), text("kind")),
             ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
@@ -89,5 +90,17 @@ fn fill(live: Option<&Value>, claim: &mut Value) {
         if let Some(data) = spec.get_mut(field).and_then(Value::as_object_mut) {
             data.entry("apiGroup").or_insert(Value::Null);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_another_namespace_alone_leaves_a_claim_without_any() {
+        let mut claim = json!({"spec": {"dataSourceRef": {"kind": "Odd", "namespace": "web"}}});
+        fill(None, &mut claim);
+        assert_eq!(claim, json!({"spec": {}}));
     }
 }

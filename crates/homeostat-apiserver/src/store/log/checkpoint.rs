@@ -2,15 +2,14 @@
 //!
 //! Written beside its place and moved there when it is durable: there is a whole one or none.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::super::snapshot::Snapshot;
 use super::super::storage::{Loaded, StorageError};
 use super::frame::{self, Found};
 use super::record::{self, Reader};
-use crate::directory::{failed, private, sync_directory};
+use crate::directory::failed;
+use crate::disk::{Disk, DiskFile, Opening};
 
 const MAGIC: [u8; 8] = *b"hmstsnap";
 /// About how many bytes of objects share a frame.
@@ -23,26 +22,41 @@ pub(super) fn path(directory: &Path, revision: u64) -> PathBuf {
 }
 
 /// Writes `snapshot`; returns its size.
-pub(super) fn write(directory: &Path, snapshot: &Snapshot) -> Result<u64, StorageError> {
+pub(super) fn write(
+    disk: &dyn Disk,
+    directory: &Path,
+    snapshot: &Snapshot,
+) -> Result<u64, StorageError> {
     let path = path(directory, snapshot.revision());
     let beside = path.with_extension("new");
     let written = || -> std::io::Result<u64> {
-        let file = private(true).truncate(true).open(&beside)?;
-        let mut file = BufWriter::new(file);
+        let mut file = Growing { file: disk.open(&beside, Opening::Emptied)?, length: 0 };
         put_all(&mut file, snapshot)?;
-        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)?;
-        file.metadata().map(|metadata| metadata.len())
+        file.file.sync_all()?;
+        disk.rename(&beside, &path)?;
+        disk.sync_directory(directory)?;
+        Ok(file.length)
     };
-    let size = written().map_err(|source| failed("write", &path, source))?;
-    sync_directory(directory)?;
-    Ok(size)
+    written().map_err(|source| failed("write", &path, source))
 }
 
-fn put_all(file: &mut BufWriter<File>, snapshot: &Snapshot) -> std::io::Result<()> {
-    file.write_all(&frame::header(MAGIC, snapshot.revision()))?;
-    let (mut bytes, mut count, mut number) = (Vec::new(), 0_u64, 0_u64);
+/// A file that is written front to back.
+struct Growing {
+    file: Box<dyn DiskFile>,
+    length: u64,
+}
+
+impl Growing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.write_all_at(bytes, self.length)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn put_all(file: &mut Growing, snapshot: &Snapshot) -> std::io::Result<()> {
+    let mut bytes = frame::header(MAGIC, snapshot.revision()).to_vec();
+    let (mut count, mut number) = (0_u64, 0_u64);
     let mut begin = frame::open(&mut bytes);
     for (resource, _) in snapshot.resources() {
         for object in snapshot.objects(resource) {
@@ -50,7 +64,7 @@ fn put_all(file: &mut BufWriter<File>, snapshot: &Snapshot) -> std::io::Result<(
             count += 1;
             if bytes.len() >= CHUNK {
                 frame::seal(&mut bytes, begin, number);
-                file.write_all(&bytes)?;
+                file.write(&bytes)?;
                 bytes.clear();
                 begin = frame::open(&mut bytes);
                 number += 1;
@@ -59,23 +73,24 @@ fn put_all(file: &mut BufWriter<File>, snapshot: &Snapshot) -> std::io::Result<(
     }
     if bytes.len() > begin + frame::FRAME {
         frame::seal(&mut bytes, begin, number);
-        file.write_all(&bytes)?;
+    } else {
+        bytes.truncate(begin);
     }
-    bytes.clear();
     begin = frame::open(&mut bytes);
     bytes.extend_from_slice(&count.to_le_bytes());
     frame::seal(&mut bytes, begin, LAST);
-    file.write_all(&bytes)
+    file.write(&bytes)
 }
 
 /// Reads the snapshot at `revision` whole; returns its size.
 pub(super) fn read(
+    disk: &dyn Disk,
     directory: &Path,
     revision: u64,
     each: &mut dyn FnMut(Loaded),
 ) -> Result<u64, StorageError> {
     let path = path(directory, revision);
-    let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+    let bytes = disk.read(&path).map_err(|source| failed("read", &path, source))?;
     let damaged = |at: usize, what: &str| StorageError::damaged(&path, at, what);
     if frame::read_header(MAGIC, &bytes, &path)? != revision {
         return Err(damaged(0, "it is of another revision than its name says"));

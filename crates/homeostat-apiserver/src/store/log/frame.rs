@@ -108,6 +108,18 @@ pub(super) fn read(bytes: &[u8], at: usize) -> Found<'_> {
 
 /// Whether a whole frame begins anywhere after `at`: then `at` is no torn end.
 pub(super) fn any_after(bytes: &[u8], at: usize) -> bool {
-    let mut candidates = (at + 1..bytes.len()).filter(|next| bytes[*next] != 0);
-    candidates.any(|next| matches!(read(bytes, next), Found::Frame { .. }))
+    // What was filled ahead is most of it, and is passed over in blocks.
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut next = at + 1;
+    while next < bytes.len() {
+        if bytes[next..].starts_with(&ZEROS) {
+            next += ZEROS.len();
+            continue;
+        }
+        if bytes[next] != 0 && matches!(read(bytes, next), Found::Frame { .. }) {
+            return true;
+        }
+        next += 1;
+    }
+    false
 }

@@ -5,12 +5,11 @@
 //! sync but not synced itself: it survives the end of the process at once, and the end of the
 //! machine soon; an older mark only means that the log must prove by itself that it goes on.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::storage::StorageError;
-use crate::directory::{failed, private};
+use crate::directory::failed;
+use crate::disk::{Disk, DiskFile, Opening};
 
 /// The name of the file.
 pub(super) const NAME: &str = "synced";
@@ -28,29 +27,30 @@ pub(super) struct Place {
 /// The file.
 #[derive(Debug)]
 pub(super) struct Mark {
-    file: File,
+    file: Box<dyn DiskFile>,
     path: PathBuf,
 }
 
 impl Mark {
-    /// The mark in `directory` and what it says; `None` when there is none yet.
-    pub(super) fn open(directory: &Path) -> Result<(Self, Option<Place>), StorageError> {
+    /// The mark in `directory`, which is made if it is not there.
+    pub(super) fn open(disk: &dyn Disk, directory: &Path) -> Result<Self, StorageError> {
         let path = directory.join(NAME);
-        let io = |source| failed("open", &path, source);
-        let file = private(true).truncate(false).open(&path).map_err(io)?;
-        let mut bytes = [0; SIZE];
-        let length = file.metadata().map_err(io)?.len();
-        let place = if length == 0 {
-            None
-        } else {
-            let damaged = || StorageError::damaged(&path, 0, "it does not match its checksum");
-            if length != SIZE as u64 {
-                return Err(damaged());
-            }
-            file.read_exact_at(&mut bytes, 0).map_err(|source| failed("read", &path, source))?;
-            Some(decode(bytes).ok_or_else(damaged)?)
-        };
-        Ok((Self { file, path }, place))
+        let opened = disk.open(&path, Opening::Kept);
+        let file = opened.map_err(|source| failed("open", &path, source))?;
+        Ok(Self { file, path })
+    }
+
+    /// What it says; `None` when nothing was written yet.
+    pub(super) fn read(&self, disk: &dyn Disk) -> Result<Option<Place>, StorageError> {
+        let read = disk.read(&self.path);
+        let bytes = read.map_err(|source| failed("read", &self.path, source))?;
+        // Zeros are what the first mark is before its bytes reach the disk.
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let place = bytes.try_into().ok().and_then(decode);
+        let damaged = || StorageError::damaged(&self.path, 0, "it does not match its checksum");
+        place.map(Some).ok_or_else(damaged)
     }
 
     /// Moves the mark.

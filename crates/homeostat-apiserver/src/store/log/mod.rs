@@ -16,15 +16,15 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::head::Commit;
 use super::snapshot::Snapshot;
 use super::storage::{Loaded, Storage, StorageError};
-use crate::directory::{DataDirectory, failed, private, sync_directory};
+use crate::directory::{DataDirectory, failed};
+use crate::disk::{Disk, DiskFile, FileSystem, Opening};
 use mark::{Mark, Place};
 
 const MAGIC: [u8; 8] = *b"hmst_log";
@@ -50,6 +50,7 @@ impl Default for LogOptions {
 /// A log in a data directory.
 #[derive(Debug)]
 pub struct Log {
+    disk: Arc<dyn Disk>,
     directory: PathBuf,
     options: LogOptions,
     mark: Mark,
@@ -58,14 +59,14 @@ pub struct Log {
     snapshot_bytes: u64,
     snapshotting: Option<JoinHandle<Result<u64, StorageError>>>,
     buffer: Vec<u8>,
-    /// Held for as long as the log is open.
-    _directory: DataDirectory,
+    /// Kept for as long as the log is open.
+    held: Option<DataDirectory>,
 }
 
 /// The file that is written to.
 #[derive(Debug)]
 struct Current {
-    file: File,
+    file: Box<dyn DiskFile>,
     path: PathBuf,
     start: u64,
     /// Where the next frame goes.
@@ -81,16 +82,28 @@ impl Log {
     /// [`StorageError`] when its directory cannot be used.
     pub fn open(directory: &DataDirectory, options: LogOptions) -> Result<Self, StorageError> {
         let path = directory.below("store")?;
-        let (mark, _) = Mark::open(&path)?;
+        let mut log = Self::on(Arc::new(FileSystem), path, options)?;
+        log.held = Some(directory.clone());
+        Ok(log)
+    }
+
+    /// The same in a directory of any disk, which nobody else may use.
+    pub(super) fn on(
+        disk: Arc<dyn Disk>,
+        directory: PathBuf,
+        options: LogOptions,
+    ) -> Result<Self, StorageError> {
+        let mark = Mark::open(&*disk, &directory)?;
         Ok(Self {
-            directory: path,
+            disk,
+            directory,
             options,
             mark,
             current: None,
             snapshot_bytes: 0,
             snapshotting: None,
             buffer: Vec::new(),
-            _directory: directory.clone(),
+            held: None,
         })
     }
 
@@ -98,10 +111,10 @@ impl Log {
     fn begin(&mut self, start: u64) -> Result<(), StorageError> {
         let path = recover::log_path(&self.directory, start);
         let io = |source| failed("begin", &path, source);
-        let file = private(true).truncate(true).open(&path).map_err(io)?;
+        let file = self.disk.open(&path, Opening::Emptied).map_err(io)?;
         file.write_all_at(&frame::header(MAGIC, start), 0).map_err(io)?;
         file.sync_all().map_err(io)?;
-        sync_directory(&self.directory)?;
+        self.disk.sync_directory(&self.directory).map_err(io)?;
         let end = frame::HEADER as u64;
         self.mark.write(Place { log: start, bytes: end })?;
         self.mark.sync()?;
@@ -109,11 +122,18 @@ impl Log {
         Ok(())
     }
 
-    /// Goes on with a log that ended at `place`; what lies behind was never acknowledged.
-    fn resume(&mut self, place: Place) -> Result<(), StorageError> {
+    /// Goes on with a log that ended at `place`; what lies behind was never acknowledged. Of what
+    /// was not known to be durable a sync may have failed: then it is only in the system's memory,
+    /// and is synced again only if it is written again.
+    fn resume(&mut self, place: Place, known: u64) -> Result<(), StorageError> {
         let path = recover::log_path(&self.directory, place.log);
         let io = |source| failed("open", &path, source);
-        let file = private(false).open(&path).map_err(io)?;
+        let file = self.disk.open(&path, Opening::Existing).map_err(io)?;
+        if known < place.bytes {
+            let bytes = self.disk.read(&path).map_err(io)?;
+            let (from, until) = (known as usize, place.bytes as usize);
+            file.write_all_at(bytes.get(from..until).unwrap_or_default(), known).map_err(io)?;
+        }
         file.set_len(place.bytes).map_err(io)?;
         file.sync_all().map_err(io)?;
         self.mark.write(place)?;
@@ -139,11 +159,12 @@ impl Log {
         current.file.set_len(current.end).map_err(io)?;
         current.file.sync_all().map_err(io)?;
         self.begin(after.revision() + 1)?;
-        let (directory, snapshot) = (self.directory.clone(), after.clone());
+        let (disk, directory) = (self.disk.clone(), self.directory.clone());
+        let snapshot = after.clone();
         let thread = std::thread::Builder::new().name("homeostat-snapshot".into());
         let write = move || {
-            let size = checkpoint::write(&directory, &snapshot)?;
-            remove_before(&directory, snapshot.revision())?;
+            let size = checkpoint::write(&*disk, &directory, &snapshot)?;
+            remove_before(&*disk, &directory, snapshot.revision())?;
             Ok(size)
         };
         let spawned = thread.spawn(write);
@@ -163,35 +184,39 @@ impl Log {
 }
 
 /// Removes what a snapshot at `revision` has made superfluous.
-fn remove_before(directory: &Path, revision: u64) -> Result<(), StorageError> {
-    let files = recover::files(directory)?;
+fn remove_before(disk: &dyn Disk, directory: &Path, revision: u64) -> Result<(), StorageError> {
+    let files = recover::files(disk, directory)?;
     let snapshots = files.snapshots.into_iter().filter(|older| *older < revision);
     let snapshots = snapshots.map(|older| checkpoint::path(directory, older));
     let logs = files.logs.into_iter().filter(|start| *start <= revision);
     let logs = logs.map(|start| recover::log_path(directory, start));
     // Logs first: a snapshot without its logs is harmless, logs without their snapshot are not.
     for path in logs.chain(snapshots) {
-        fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
+        disk.remove(&path).map_err(|source| failed("remove", &path, source))?;
     }
-    sync_directory(directory)
+    disk.sync_directory(directory).map_err(|source| failed("sync", directory, source))
 }
 
 impl Storage for Log {
     fn load(&mut self, each: &mut dyn FnMut(Loaded)) -> Result<(), StorageError> {
-        let files = recover::files(&self.directory)?;
-        let (_, mark) = Mark::open(&self.directory)?;
-        let end = recover::load(&self.directory, &files, mark, each)?;
+        let disk = self.disk.clone();
+        let files = recover::files(&*disk, &self.directory)?;
+        let mark = self.mark.read(&*disk)?;
+        let end = recover::load(&*disk, &self.directory, &files, mark, each)?;
         self.snapshot_bytes = end.snapshot_bytes;
         // Only now: what is refused is left as it was found.
         for path in &end.unmarked {
-            fs::remove_file(path).map_err(|source| failed("remove", path, source))?;
+            disk.remove(path).map_err(|source| failed("remove", path, source))?;
         }
         match end.log {
-            Some(place) => self.resume(place)?,
+            Some(place) => self.resume(place, mark.map_or(0, |mark| mark.bytes))?,
             None => self.begin(end.revision + 1)?,
         }
         if let Some(revision) = files.snapshots.last() {
-            remove_before(&self.directory, *revision)?;
+            // Whoever wrote it may have ended before its name was durable.
+            let synced = disk.sync_directory(&self.directory);
+            synced.map_err(|source| failed("sync", &self.directory, source))?;
+            remove_before(&*disk, &self.directory, *revision)?;
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! What a directory holds after whatever ended the last process: which files count, where the log
 //! ends, and whether anything that was acknowledged is missing.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::storage::{Loaded, StorageError};
@@ -10,6 +9,7 @@ use super::mark::Place;
 use super::record::Reader;
 use super::{MAGIC, checkpoint};
 use crate::directory::failed;
+use crate::disk::Disk;
 
 /// The revision of an empty store.
 const NOTHING: u64 = 1;
@@ -42,16 +42,13 @@ pub(super) fn log_path(directory: &Path, start: u64) -> PathBuf {
 }
 
 /// Finds the files and removes those that were never finished.
-pub(super) fn files(directory: &Path) -> Result<Files, StorageError> {
-    let io = |source| failed("list", directory, source);
+pub(super) fn files(disk: &dyn Disk, directory: &Path) -> Result<Files, StorageError> {
+    let names = disk.names(directory).map_err(|source| failed("list", directory, source))?;
     let mut files = Files::default();
-    for entry in fs::read_dir(directory).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
+    for name in names {
         if name.ends_with(".new") {
-            let path = entry.path();
-            fs::remove_file(&path).map_err(|source| failed("remove", &path, source))?;
+            let path = directory.join(name);
+            disk.remove(&path).map_err(|source| failed("remove", &path, source))?;
         } else if let Some(revision) = name.strip_prefix("snapshot-") {
             files.snapshots.extend(revision.parse::<u64>());
         } else if let Some(start) = name.strip_prefix("log-") {
@@ -65,6 +62,7 @@ pub(super) fn files(directory: &Path) -> Result<Files, StorageError> {
 
 /// Loads the newest snapshot and every commit after it.
 pub(super) fn load(
+    disk: &dyn Disk,
     directory: &Path,
     files: &Files,
     mark: Option<Place>,
@@ -72,17 +70,17 @@ pub(super) fn load(
 ) -> Result<End, StorageError> {
     let mut end = End { log: None, revision: NOTHING, snapshot_bytes: 0, unmarked: Vec::new() };
     if let Some(revision) = files.snapshots.last() {
-        end.snapshot_bytes = checkpoint::read(directory, *revision, each)?;
+        end.snapshot_bytes = checkpoint::read(disk, directory, *revision, each)?;
         end.revision = *revision;
     }
     let begin = end.revision;
     for start in files.logs.iter().filter(|start| **start > begin) {
         if mark.is_none_or(|mark| mark.log < *start) {
-            end.unmarked.push(check_unmarked(directory, *start)?);
+            end.unmarked.push(check_unmarked(disk, directory, *start)?);
             continue;
         }
         let known = mark.filter(|mark| mark.log == *start).map(|mark| mark.bytes);
-        let place = read_log(directory, *start, known, &mut end.revision, each)?;
+        let place = read_log(disk, directory, *start, known, &mut end.revision, each)?;
         end.log = Some(place);
     }
     match (mark, end.log) {
@@ -97,10 +95,10 @@ pub(super) fn load(
 }
 
 /// A log that was begun but never marked holds nothing, or the mark is not the one it was.
-fn check_unmarked(directory: &Path, start: u64) -> Result<PathBuf, StorageError> {
+fn check_unmarked(disk: &dyn Disk, directory: &Path, start: u64) -> Result<PathBuf, StorageError> {
     let path = log_path(directory, start);
-    let metadata = fs::metadata(&path).map_err(|source| failed("read", &path, source))?;
-    if metadata.len() <= frame::HEADER as u64 {
+    let bytes = disk.read(&path).map_err(|source| failed("read", &path, source))?;
+    if bytes.len() <= frame::HEADER {
         return Ok(path);
     }
     let what = format!("it does not know of {}", path.display());
@@ -109,6 +107,7 @@ fn check_unmarked(directory: &Path, start: u64) -> Result<PathBuf, StorageError>
 
 /// Reads one log. `known` bytes of it were durable; a log that another one follows was whole.
 fn read_log(
+    disk: &dyn Disk,
     directory: &Path,
     start: u64,
     known: Option<u64>,
@@ -116,7 +115,7 @@ fn read_log(
     each: &mut dyn FnMut(Loaded),
 ) -> Result<Place, StorageError> {
     let path = log_path(directory, start);
-    let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+    let bytes = disk.read(&path).map_err(|source| failed("read", &path, source))?;
     let damaged = |at: usize, what: &str| StorageError::damaged(&path, at, what);
     if frame::read_header(MAGIC, &bytes, &path)? != start {
         return Err(damaged(0, "it begins at another revision than its name says"));

@@ -6,9 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tempfile::TempDir;
 
+use std::sync::Arc;
+
+use homeostat_env::Env;
+use jiff::Timestamp;
+
 use super::super::{Draft, Expect, Key, Limits, Pairs, Range, StorageError, Store, Write};
-use super::{Log, LogOptions, checkpoint};
+use super::{Log, LogOptions, Storage as _, checkpoint};
 use crate::directory::DataDirectory;
+use crate::disk::lossy::{LossyDisk, Trouble};
 
 fn draft(value: usize) -> Draft {
     let value = json!({
@@ -294,4 +300,31 @@ async fn a_file_of_a_later_format_is_refused_by_name() {
     fs::write(&path, &bytes).unwrap();
     let refused = open(place.path(), u64::MAX);
     assert!(matches!(refused, Err(StorageError::TooNew { found: 9, .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nothing_goes_for_a_snapshot_whose_name_is_not_durable() {
+    for seed in 0..400 {
+        let disk = LossyDisk::new();
+        let options = LogOptions { longest: u64::MAX };
+        let log = || Log::on(Arc::new(disk.clone()), "/".into(), options);
+        let open = || Store::open(Limits::default(), log()?);
+        let store = open().unwrap();
+        work(&store, 3).await;
+        let (expected, snapshot) = (contents(&store), store.newest());
+        drop(store);
+        let mut log = log().unwrap();
+        log.load(&mut |_| {}).unwrap();
+        log.begin(snapshot.revision() + 1).unwrap();
+        drop(log);
+        // Killed when it had its name, before the directory was synced.
+        disk.expect(4, Trouble::Kill);
+        checkpoint::write(&disk, Path::new("/"), &snapshot).unwrap_err();
+        let env = Env::simulated(seed, Timestamp::UNIX_EPOCH);
+        disk.restart(&env);
+        disk.expect(seed % 16, Trouble::PowerLoss);
+        drop(open());
+        disk.restart(&env);
+        assert_eq!(contents(&open().unwrap()), expected, "seed {seed}");
+    }
 }

@@ -2,6 +2,9 @@
 
 mod in_place;
 mod model;
+mod place;
+mod power;
+mod threads;
 mod watch;
 
 use std::sync::Arc;

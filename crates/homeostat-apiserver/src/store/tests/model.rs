@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use serde_json::json;
 
-use super::super::{Draft, Expect, Key, Limits, Pairs, Range, Store, Write};
+use super::super::{Draft, Expect, Key, Limits, Pairs, Range, StorageError, Store, Write};
+use super::place::{Keeping, Place};
 
 /// The resources and names that are written to: few, so that writes meet.
 pub(super) const RESOURCES: [&str; 2] = ["maps", "secrets"];
-const NAMES: usize = 4;
+pub(super) const NAMES: usize = 4;
 
 /// What somebody tries to do to one object.
 #[derive(Debug, Clone)]
@@ -20,6 +21,13 @@ pub(super) struct Attempt {
     deletes: bool,
     /// Expects something that is not so.
     wrongly: bool,
+}
+
+impl Attempt {
+    /// To write the first object, whether it is there or not.
+    pub(super) fn to_write() -> Self {
+        Self { resource: 0, name: 0, deletes: false, wrongly: false }
+    }
 }
 
 /// One object as the model knows it: value and revision.
@@ -36,17 +44,33 @@ pub(super) struct Happened {
     pub(super) after: Option<u64>,
 }
 
+/// A commit, and what the model says about it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) writes: Vec<Write>,
+    pub(super) possible: bool,
+    state: State,
+    happened: Vec<Happened>,
+}
+
 /// The store and its model.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) store: Store,
     limits: Limits,
+    pub(super) place: Place,
     /// The state after each revision, from the empty one on.
     pub(super) states: Vec<(u64, State)>,
     pub(super) happened: Vec<Happened>,
+    /// The revision that the store was opened at last: what was before may be in a snapshot alone.
+    opened_at: u64,
+    /// Whether there were ever snapshots.
+    snapshots: bool,
+    /// No value is written twice.
+    values: u64,
 }
 
-pub(super) fn attempts() -> impl Strategy<Value = Vec<Vec<Attempt>>> {
+pub(super) fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     let attempt = (0..RESOURCES.len(), 0..NAMES, any::<bool>(), any::<u8>());
     let attempt = attempt.prop_map(|(resource, name, deletes, luck)| Attempt {
         resource,
@@ -54,8 +78,13 @@ pub(super) fn attempts() -> impl Strategy<Value = Vec<Vec<Attempt>>> {
         deletes: deletes && luck % 2 == 0,
         wrongly: luck % 10 == 0,
     });
-    let many = proptest::collection::vec(attempt, 1..4);
-    proptest::collection::vec(many, 1..60)
+    proptest::collection::vec(attempt, 1..4)
+}
+
+/// Commits; `None` closes the store and opens it again.
+pub(super) fn histories() -> impl Strategy<Value = Vec<Option<Vec<Attempt>>>> {
+    let step = prop_oneof![12 => attempts().prop_map(Some), 1 => Just(None)];
+    proptest::collection::vec(step, 1..60)
 }
 
 pub(super) fn limits() -> impl Strategy<Value = Limits> {
@@ -64,11 +93,11 @@ pub(super) fn limits() -> impl Strategy<Value = Limits> {
     (changes, bytes).prop_map(|(changes, bytes)| Limits { changes, bytes })
 }
 
-fn name(number: usize) -> String {
+pub(super) fn name(number: usize) -> String {
     format!("object-{number}")
 }
 
-fn key(number: usize) -> Key {
+pub(super) fn key(number: usize) -> Key {
     Key::new("default", name(number))
 }
 
@@ -78,18 +107,28 @@ pub(super) fn value(object: &super::super::Stored) -> u64 {
 }
 
 impl Pair {
-    pub(super) fn new(limits: Limits) -> Self {
-        let store = Store::new(limits);
-        let states = vec![(store.revision(), State::new())];
-        Self { store, limits, states, happened: Vec::new() }
+    pub(super) fn new(limits: Limits, keeping: Keeping) -> Self {
+        let place = Place::new(keeping);
+        let store = place.open(limits).unwrap();
+        let opened_at = store.revision();
+        Self {
+            store,
+            limits,
+            snapshots: place.snapshots(),
+            place,
+            states: vec![(opened_at, State::new())],
+            happened: Vec::new(),
+            opened_at,
+            values: 0,
+        }
     }
 
-    /// Tries a commit on both; they must agree on whether it is possible.
-    pub(super) fn attempt(&mut self, attempts: &[Attempt]) {
-        let (_, state) = self.states.last().cloned().unwrap();
-        let next = self.store.newest().revision() + 1;
-        let (mut writes, mut possible, mut after) = (Vec::new(), true, state.clone());
-        let mut happened = Vec::new();
+    /// What the commit of `attempts` would be.
+    pub(super) fn plan(&mut self, attempts: &[Attempt]) -> Plan {
+        let (newest, state) = self.states.last().unwrap();
+        let next = newest + 1;
+        let mut plan =
+            Plan { writes: Vec::new(), possible: true, state: state.clone(), happened: Vec::new() };
         for (at, attempt) in attempts.iter().enumerate() {
             let place = (attempt.resource, attempt.name);
             let current = state.get(&place).copied();
@@ -98,20 +137,21 @@ impl Pair {
                 (None, false) | (Some(_), true) => Expect::Absent,
                 (None, true) => Expect::Revision(next - 1),
             };
-            let fresh = next * 10 + at as u64;
+            self.values += 1;
+            let fresh = self.values;
             let deletes = attempt.deletes && current.is_some();
             let twice = attempts[..at].iter().any(|one| (one.resource, one.name) == place);
-            possible &= !attempt.wrongly && !twice;
+            plan.possible &= !attempt.wrongly && !twice;
             let draft = (!deletes).then(|| Draft {
                 value: json!({"metadata": {}, "value": fresh}),
                 fields: Pairs::default(),
             });
             if deletes {
-                after.remove(&place);
+                plan.state.remove(&place);
             } else {
-                after.insert(place, (fresh, next));
+                plan.state.insert(place, (fresh, next));
             }
-            happened.push(Happened {
+            plan.happened.push(Happened {
                 revision: next,
                 resource: attempt.resource,
                 name: name(attempt.name),
@@ -119,15 +159,56 @@ impl Pair {
                 after: (!deletes).then_some(fresh),
             });
             let resource = RESOURCES[attempt.resource].to_owned();
-            writes.push(Write { resource, key: key(attempt.name), expect, draft });
+            plan.writes.push(Write { resource, key: key(attempt.name), expect, draft });
         }
-        let done = self.store.commit(writes);
-        assert_eq!(done.is_ok(), possible, "{done:?}");
-        if possible {
-            self.states.push((next, after));
-            self.happened.extend(happened);
+        plan
+    }
+
+    /// Takes note of a commit that the store has taken.
+    pub(super) fn note(&mut self, plan: Plan) {
+        let next = self.states.last().unwrap().0 + 1;
+        self.states.push((next, plan.state));
+        self.happened.extend(plan.happened);
+    }
+
+    /// Tries a commit on both; they must agree on whether it is possible.
+    pub(super) fn attempt(&mut self, attempts: &[Attempt]) {
+        let mut plan = self.plan(attempts);
+        let writes = std::mem::take(&mut plan.writes);
+        let done = self.store.in_place(|| self.store.commit(writes));
+        assert_eq!(done.is_ok(), plan.possible, "{done:?}");
+        if plan.possible {
+            self.note(plan);
         }
         assert_eq!(self.store.revision(), self.states.last().unwrap().0);
+    }
+
+    /// Closes the store, as far as that is possible for one in memory.
+    pub(super) fn close(&mut self) {
+        if self.place.keeps() {
+            self.store = Store::new(self.limits);
+        }
+    }
+
+    /// Opens what was closed. The model goes back to the revision that is there: whether it may
+    /// have gone that far is for the caller to say.
+    pub(super) fn open(&mut self) -> Result<u64, StorageError> {
+        if self.place.keeps() {
+            self.store = self.place.open(self.limits)?;
+            self.opened_at = self.store.revision();
+            self.snapshots |= self.place.snapshots();
+            self.states.retain(|(revision, _)| *revision <= self.opened_at);
+            self.happened.retain(|it| it.revision <= self.opened_at);
+            assert_eq!(self.states.last().unwrap().0, self.opened_at, "a revision of nobody");
+        }
+        Ok(self.store.revision())
+    }
+
+    /// Closes the store and opens it again; nothing has changed.
+    pub(super) fn reopen(&mut self) {
+        let before = self.store.revision();
+        self.close();
+        assert_eq!(self.open().unwrap(), before);
     }
 
     /// What the model says happened to a resource after `revision`.
@@ -136,12 +217,20 @@ impl Pair {
         later.filter(|it| it.resource == resource && it.revision > revision).cloned().collect()
     }
 
+    /// Whether a snapshot may have been the end of what was known of the past at `revision`.
+    pub(super) fn may_be_cut_off(&self, revision: u64) -> bool {
+        self.snapshots && revision < self.opened_at
+    }
+
     /// Every state that the store still knows must be the one of the model.
     pub(super) fn compare(&self) {
         for (revision, state) in &self.states {
             for (index, resource) in RESOURCES.iter().enumerate() {
                 let range = Range { at: Some(*revision), ..Range::default() };
                 let Ok(page) = self.store.list(resource, &range) else {
+                    if self.may_be_cut_off(*revision) {
+                        continue;
+                    }
                     let later = self.since(index, *revision);
                     assert!(!later.is_empty(), "{resource} has not changed since {revision}");
                     let kept = self.limits.changes.max(1);
