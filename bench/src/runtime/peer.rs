@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -51,11 +51,12 @@ impl Running {
         Ok(())
     }
 
-    /// Processor time from its start until it has had every object.
-    pub(super) fn cold_cpu(mut self) -> Result<Duration> {
+    /// How long it takes until it has had every object, and its processor time by then.
+    pub(super) fn until_all(mut self) -> Result<(Duration, Duration)> {
         self.tell("go")?;
+        let begin = Instant::now();
         self.hears("all")?;
-        self.processor_time()
+        Ok((begin.elapsed(), self.processor_time()?))
     }
 
     /// How long the changes took, shortest first.
