@@ -56,9 +56,6 @@ enum Command {
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
-    /// Be what any runtime has to do.
-    #[command(hide = true)]
-    Floor(runtime::Floor),
     /// Be the server that is measured.
     #[command(hide = true)]
     Serve(serve::Serve),
@@ -86,11 +83,10 @@ async fn run(command: Command) -> Result<()> {
         Command::Serve(serve) => serve.run().await,
         Command::Runtime(runtime) => runtime.run().await,
         Command::Queue => {
-            println!("{:?}", runtime::measure_queue());
+            println!("{:?}", runtime::measure_queue()?);
             Ok(())
         }
         Command::Peer(peer) => peer.run().await,
-        Command::Floor(floor) => floor.run().await,
         Command::Ours { rounds } => ours(rounds).await,
         Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };

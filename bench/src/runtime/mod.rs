@@ -1,6 +1,5 @@
 //! The runtime beside its peers: one server, one set of Pods, the same no-op controller on each.
 
-mod floor;
 mod ours;
 mod peer;
 mod pods;
@@ -15,7 +14,6 @@ use kube::Client;
 
 use crate::{results, serve};
 
-pub(crate) use floor::Floor;
 pub(crate) use ours::Peer;
 use peer::Running;
 pub(crate) use queue::ours as measure_queue;
@@ -92,13 +90,10 @@ impl Runtime {
             println!("  {figures:?}");
             all.push((name, figures));
         }
-        println!("without a runtime");
-        let (_, floor) = cold_start(&this, &["floor", &config, &count])?;
-        println!("  {floor:?}");
-        let mut queues = vec![queue::ours()];
+        let mut queues = vec![queue::ours()?];
         queues.extend(queue::theirs(&self.controller_runtime)?);
         let events = self.events.min(self.pods);
-        Ok(table::render(&all, floor, &queues, [self.pods, size, events]))
+        Ok(table::render(&all, &queues, [self.pods, size, events]))
     }
 
     async fn measure_one(&self, client: &Client, mut peer: Running) -> Result<Figures> {

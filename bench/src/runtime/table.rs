@@ -13,7 +13,6 @@ type Row = (String, &'static str, &'static str, fn(&Figures) -> f64);
 
 pub(super) fn render(
     all: &[(&str, Figures)],
-    floor: Duration,
     queues: &[Queued],
     [pods, size, events]: [usize; 3],
 ) -> String {
@@ -41,13 +40,6 @@ pub(super) fn render(
         let ratios = all.iter().skip(1).map(ratio).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, " {ratios} | {goal} |");
     }
-    let [seconds, of_kube_rs] = [floor, all[1].1.cold_cpu].map(|time| time.as_secs_f64());
-    let _ = writeln!(
-        text,
-        "\nTo read and decode each of the {pods} Pods once, with no runtime at all, takes {} s of CPU: {} of kube-rs.",
-        shown(seconds),
-        ratio(seconds, of_kube_rs),
-    );
     queue_table(&mut text, queues);
     text
 }
