@@ -31,14 +31,12 @@ pub(super) fn apply(document: &mut Value, operation: &Value) -> Result<(), Strin
     let value = || operation.get("value").cloned().unwrap_or_default();
     match text(operation, "op").unwrap_or("unknown") {
         "add" => {
-            let path = text(operation, "path");
-            let path = path.ok_or("add operation failed to decode path: missing value")?;
+            let path = undecoded(operation, "add")?;
             let place = find(document, path).ok_or_else(|| nowhere("add", path))?;
             place.add(value()).map_err(|why| format!("error in add for path: '{path}': {why}"))
         }
         "remove" => {
-            let path = text(operation, "path");
-            let path = path.ok_or("remove operation failed to decode path: missing value")?;
+            let path = undecoded(operation, "remove")?;
             let place = find(document, path).ok_or_else(|| nowhere("remove", path))?;
             let removed = place.remove();
             removed.map(drop).map_err(|why| format!("error in remove for path: '{path}': {why}"))
@@ -47,41 +45,24 @@ pub(super) fn apply(document: &mut Value, operation: &Value) -> Result<(), Strin
         "test" => test(document, decoded(operation, "test", "path")?, operation.get("value")),
         "move" => {
             let from = decoded(operation, "move", "from")?;
-            let source = find(document, from).ok_or_else(|| {
-                format!(
-                    "move operation does not apply: doc is missing from path: {from}: {MISSING}"
-                )
-            })?;
+            let source = find(document, from).ok_or_else(|| absent("move", "from path", from))?;
             let key = source.key.clone();
             let moved = source.get().map(drop).and_then(|()| source.remove());
             let moved = moved.map_err(|why| format!("error in move for path: '{key}': {why}"))?;
             let path = decoded(operation, "move", "path")?;
-            let place = find(document, path).ok_or_else(|| {
-                format!(
-                    "move operation does not apply: doc is missing destination path: {path}: \
-                     {MISSING}"
-                )
-            })?;
+            let place =
+                find(document, path).ok_or_else(|| absent("move", "destination path", path))?;
             place.add(moved).map_err(|why| format!("error in move for path: '{path}': {why}"))
         }
         "copy" => {
             let from = decoded(operation, "copy", "from")?;
-            let source = find(document, from).ok_or_else(|| {
-                format!(
-                    "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
-                )
-            })?;
+            let source = find(document, from).ok_or_else(|| absent("copy", "from path", from))?;
             let copied = source.get().map(|value| value.cloned().unwrap_or_default());
             let copied =
                 copied.map_err(|why| format!("error in copy for from: '{from}': {why}"))?;
-            let path = text(operation, "path");
-            let path = path.ok_or("copy operation failed to decode path: missing value")?;
-            let place = find(document, path).ok_or_else(|| {
-                format!(
-                    "copy operation does not apply: doc is missing destination path: {path}: \
-                     {MISSING}"
-                )
-            })?;
+            let path = undecoded(operation, "copy")?;
+            let place =
+                find(document, path).ok_or_else(|| absent("copy", "destination path", path))?;
             place.add(copied).map_err(|why| format!("error while adding value during copy: {why}"))
         }
         other => Err(format!("Unexpected kind: {other}")),
@@ -89,7 +70,17 @@ pub(super) fn apply(document: &mut Value, operation: &Value) -> Result<(), Strin
 }
 
 fn nowhere(what: &str, path: &str) -> String {
-    format!("{what} operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+    absent(what, "path", &format!("\"{path}\""))
+}
+
+fn absent(what: &str, of: &str, path: &str) -> String {
+    format!("{what} operation does not apply: doc is missing {of}: {path}: {MISSING}")
+}
+
+/// A path of an operation, of whose errors only one is told.
+fn undecoded<'a>(operation: &'a Value, what: &str) -> Result<&'a str, String> {
+    let path = text(operation, "path");
+    path.ok_or_else(|| format!("{what} operation failed to decode path: {MISSING}"))
 }
 
 /// A path of an operation, whose errors are told as they are.
@@ -115,13 +106,9 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
         *document = value;
         return Ok(());
     }
-    let place = find(document, path).ok_or_else(|| {
-        format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
-    })?;
+    let place = find(document, path).ok_or_else(|| absent("replace", "path", path))?;
     if place.get().is_err() {
-        return Err(format!(
-            "replace operation does not apply: doc is missing key: {path}: {MISSING}"
-        ));
+        return Err(absent("replace", "key", path));
     }
     place.set(value);
     Ok(())

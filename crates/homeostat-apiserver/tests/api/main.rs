@@ -27,6 +27,9 @@ mod namespaces;
 mod pods;
 mod policies;
 mod priorities;
+#[path = "../secured/mod.rs"]
+mod secured;
+mod served;
 mod services;
 mod subresources;
 mod tls;

@@ -1,6 +1,4 @@
-use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -17,13 +15,14 @@ use kube::api::{PostParams, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::client::TlsStream;
 
 use super::refusal;
+use super::served::{Served, connect};
+
+/// What a connection says that it speaks.
+pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 async fn client_from(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
@@ -33,13 +32,8 @@ async fn client_from(kubeconfig: &str) -> Client {
 
 #[tokio::test]
 async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does() {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let access = identity.access().clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("https://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
+    let served = Served::begin().await;
+    let (access, url) = (&served.access, format!("https://{}", served.address));
 
     let admin = client_from(&access.kubeconfig(&url)).await;
     let namespaces: Api<Namespace> = Api::all(admin.clone());
@@ -63,20 +57,13 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     let namespaces: Api<Namespace> = Api::all(nobody);
     assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
-    serving.abort();
 }
 
 #[tokio::test]
 async fn a_selector_of_tens_of_kilobytes_is_read_over_http2_too() {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let access = identity.access().clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
-
-    let stream = TokioIo::new(connect_in(&access.ca_pem, address, b"h2").await);
+    let served = Served::begin().await;
+    let (access, address) = (&served.access, served.address);
+    let stream = TokioIo::new(served.connect(b"h2").await);
     let spoken = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     let (mut sender, connection) = spoken;
     tokio::spawn(connection);
@@ -87,7 +74,6 @@ async fn a_selector_of_tens_of_kilobytes_is_read_over_http2_too() {
         .body(String::new())
         .unwrap();
     assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
-    serving.abort();
 }
 
 /// A kubeconfig with a certificate instead of a token.
@@ -160,42 +146,14 @@ async fn a_certificate_of_the_authority_says_who_its_holder_is() {
     serving.abort();
 }
 
-/// A connection that speaks HTTP/1.1.
-pub(super) async fn connect(ca: &str, address: SocketAddr) -> TlsStream<TcpStream> {
-    connect_in(ca, address, b"http/1.1").await
-}
-
-/// A connection that speaks that protocol.
-async fn connect_in(ca: &str, address: SocketAddr, protocol: &[u8]) -> TlsStream<TcpStream> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.to_vec()];
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = "localhost".try_into().unwrap();
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    connector.connect(name, stream).await.unwrap()
-}
-
 #[tokio::test]
 async fn a_client_that_never_finishes_its_request_or_never_begins_one_is_dropped() {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let ca = identity.access().ca_pem.clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { server.serve_tls(listener, identity).await });
+    let (env, mut served) = (Env::system(), Served::begin().await);
 
     let said = ["", "P", "PRI * HTTP/2.0\r\n", "GET /version HTTP/1.1\r\nHost: loc"];
     let mut streams = Vec::new();
     for said in said {
-        let mut stream = connect(&ca, address).await;
+        let mut stream = served.connect(HTTP1).await;
         stream.write_all(said.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         streams.push(stream);
@@ -207,8 +165,7 @@ async fn a_client_that_never_finishes_its_request_or_never_begins_one_is_dropped
         let ended = env.timeout(Duration::from_secs(300), stream.read_to_end(&mut answer)).await;
         assert!(ended.is_ok(), "it waits for ever");
     }
-    assert!(!serving.is_finished());
-    serving.abort();
+    assert!(served.serving.try_join_next().is_none());
 }
 
 #[tokio::test]
@@ -224,8 +181,10 @@ async fn a_server_that_ends_ends_watches_and_connections_in_good_order() {
         server.serve_tls_until(listener, identity, async { drop(ended.await) }).await
     });
 
-    let (mut idle, mut watching) =
-        (connect(&access.ca_pem, address).await, connect(&access.ca_pem, address).await);
+    let (mut idle, mut watching) = (
+        connect(&access.ca_pem, address, HTTP1).await,
+        connect(&access.ca_pem, address, HTTP1).await,
+    );
     let ask = |query: &str| {
         format!(
             "GET /api/v1/namespaces?{query} HTTP/1.1\r\nHost: localhost\r\n\

@@ -3,45 +3,26 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::StreamExt as _;
-use homeostat_apiserver::{Identity, Server, ServerConfig};
-use homeostat_env::Env;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::tls::connect;
+use super::served::Served;
+use super::tls::HTTP1;
 
 const WATCH: &str =
     "/api/v1/namespaces?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Ddefault";
 const HANDSHAKE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// A server over TLS, how it is reached and its admin's token.
-struct Served {
-    listener: std::net::SocketAddr,
-    ca: String,
-    token: String,
-}
-
-async fn serve() -> Served {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let access = identity.access().clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { server.serve_tls(listener, identity).await });
-    Served { listener: address, ca: access.ca_pem, token: access.token }
-}
-
 impl Served {
     /// Sends a request and gives the head of the answer, and the connection.
     async fn ask(&self, headers: &str) -> (String, TlsStream<TcpStream>) {
-        let mut stream = connect(&self.ca, self.listener).await;
+        let mut stream = self.connect(HTTP1).await;
         let request = format!("GET {WATCH} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut head = Vec::new();
@@ -58,8 +39,8 @@ fn status(head: &str) -> &str {
 
 #[tokio::test]
 async fn a_watch_over_a_websocket_sends_an_event_per_message_and_says_goodbye() {
-    let served = serve().await;
-    let token = URL_SAFE_NO_PAD.encode(&served.token);
+    let served = Served::begin().await;
+    let token = URL_SAFE_NO_PAD.encode(&served.access.token);
     let protocols = format!("base64url.bearer.authorization.k8s.io.{token}, mine");
     let headers =
         format!("{HANDSHAKE}Origin: http://here\r\nSec-WebSocket-Protocol: {protocols}\r\n");
@@ -81,8 +62,8 @@ async fn a_watch_over_a_websocket_sends_an_event_per_message_and_says_goodbye() 
 
 #[tokio::test]
 async fn a_handshake_that_is_none_is_refused_and_so_is_a_token_that_is_wrong() {
-    let served = serve().await;
-    let bearer = format!("Authorization: Bearer {}\r\n", served.token);
+    let served = Served::begin().await;
+    let bearer = format!("Authorization: Bearer {}\r\n", served.access.token);
     let origin = "Origin: http://here\r\n";
     let old = HANDSHAKE.replace("Version: 13", "Version: 8");
     let wrong = "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.YWJj, mine\r\n";

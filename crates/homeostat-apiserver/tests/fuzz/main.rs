@@ -25,6 +25,8 @@ mod options;
 mod outside;
 mod patches;
 mod request;
+#[path = "../secured/mod.rs"]
+mod secured;
 mod selectors;
 mod shrink;
 mod trail;

@@ -2,7 +2,7 @@
 //! that are not.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use homeostat_apiserver::{Access, Body, Identity, Server};
@@ -10,16 +10,13 @@ use homeostat_env::Env;
 use http_body_util::BodyExt as _;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
-use tokio_rustls::TlsConnector;
 
 use crate::dice::Dice;
 use crate::request::{Delivery, Request};
-use crate::{frames, lines};
+use crate::{frames, lines, secured};
 
 /// Every connection on which nothing useful happens has ended by then.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -66,21 +63,8 @@ impl Wire {
         &self,
         is_second: bool,
     ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(access().ca_pem.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        if is_second {
-            config.alpn_protocols = vec![b"h2".to_vec()];
-        }
-        let stream = TcpStream::connect(self.address).await?;
-        stream.set_nodelay(true)?;
-        let connector = TlsConnector::from(Arc::new(config));
-        connector.connect("localhost".try_into().unwrap(), stream).await
+        let protocol = is_second.then_some(&b"h2"[..]);
+        secured::connect(&access().ca_pem, self.address, protocol).await
     }
 
     async fn connect(&self) -> Result<Connection, String> {
