@@ -53,6 +53,7 @@ fn collect(place: Place<'_>, value: &Value) -> Entry {
                 below.member |= empty || !field.named;
                 entry.below.attach(PathElement::field(name), below);
             }
+            entry.below.entries.put_in_order();
             entry
         }
         Shape::Items(items) => {
@@ -64,6 +65,7 @@ fn collect(place: Place<'_>, value: &Value) -> Entry {
                     [item] => Entry { member: true, ..collect(items.place, item) },
                     _ => Entry::leaf(),
                 };
+                // They come in order.
                 entry.below.attach(element, below);
             }
             entry
@@ -86,7 +88,7 @@ pub(super) fn by_element<'v>(
 }
 
 fn add_named_parents(set: &mut FieldSet, place: Place<'_>) {
-    for (element, entry) in &mut set.entries {
+    for (element, entry) in set.entries.iter_mut() {
         let below = match element {
             PathElement::Field(name) => {
                 let field = place.declared_field(name);
@@ -101,7 +103,7 @@ fn add_named_parents(set: &mut FieldSet, place: Place<'_>) {
 }
 
 fn fold_atomic(set: &mut FieldSet, place: Place<'_>) {
-    for (element, entry) in &mut set.entries {
+    for (element, entry) in set.entries.iter_mut() {
         if entry.below.is_empty() {
             continue;
         }

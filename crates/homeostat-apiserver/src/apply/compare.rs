@@ -66,7 +66,9 @@ impl Changes {
 }
 
 impl Found {
-    fn attach(&mut self, element: &PathElement, below: Found) {
+    /// Adds what was found below an element, which is made when there is something; when all are there,
+    /// they must be put in order.
+    fn attach(&mut self, element: impl Fn() -> PathElement, below: Found) {
         let Found { removed, modified, added, has_nameless } = below;
         self.has_nameless |= has_nameless;
         for (set, entry) in [
@@ -75,8 +77,14 @@ impl Found {
             (&mut self.added.below, added),
         ] {
             if !entry.is_empty() {
-                set.attach(element.clone(), entry);
+                set.attach(element(), entry);
             }
+        }
+    }
+
+    fn put_in_order(&mut self) {
+        for found in [&mut self.removed, &mut self.modified, &mut self.added] {
+            found.below.entries.put_in_order();
         }
     }
 
@@ -142,11 +150,18 @@ fn compare_fields(
     found: &mut Found,
 ) {
     let mut visit = |name: &str, old_value: Option<&Value>, new_value: Option<&Value>| {
+        if let (Some(old), Some(new)) = (old_value, new_value)
+            && is_scalar(new)
+            && old == new
+        {
+            // Whatever the schema says.
+            return;
+        }
         let place = fields.field(name).place;
         // Only below a container that is there: in one that comes or goes, all of it does.
         let absent = if old.is_some() && new.is_some() { fields.absent(name) } else { None };
         let below = compare(place, old_value.or(absent), new_value.or(absent));
-        found.attach(&PathElement::field(name), below);
+        found.attach(|| PathElement::field(name), below);
     };
     for (name, old_value) in old.into_iter().flatten() {
         visit(name, Some(old_value), new.and_then(|new| new.get(name)));
@@ -156,6 +171,7 @@ fn compare_fields(
             visit(name, None, Some(new_value));
         }
     }
+    found.put_in_order();
 }
 
 fn compare_items(items: Items<'_>, old: &[Value], new: &[Value], found: &mut Found) {
@@ -168,6 +184,7 @@ fn compare_items(items: Items<'_>, old: &[Value], new: &[Value], found: &mut Fou
     for (element, old_items) in old {
         compare_same(items, &element, &old_items, &[], found);
     }
+    found.put_in_order();
 }
 
 /// Compares the items of one key; several items of a key count as one leaf.
@@ -196,7 +213,7 @@ fn compare_same(
         }
         _ => compare_single(items, old.first().copied(), new.first().copied()),
     };
-    found.attach(element, below);
+    found.attach(|| element.clone(), below);
 }
 
 fn compare_single(items: Items<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
@@ -211,12 +228,15 @@ fn list_of(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+fn is_scalar(value: &Value) -> bool {
+    !(value.is_object() || value.is_array())
+}
+
 fn changed_kind(old: &Value, new: &Value) -> bool {
-    let container = |value: &Value| value.is_object() || value.is_array();
-    !old.is_null()
-        && !new.is_null()
-        && (container(old) || container(new))
-        && (old.is_object() != new.is_object() || old.is_array() != new.is_array())
+    if old.is_null() || new.is_null() || (is_scalar(old) && is_scalar(new)) {
+        return false;
+    }
+    old.is_object() != new.is_object() || old.is_array() != new.is_array()
 }
 
 /// Equal values; a whole number equals the same number written with a fraction.

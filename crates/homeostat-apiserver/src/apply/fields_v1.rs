@@ -13,7 +13,7 @@ impl FieldSet {
     #[must_use]
     pub fn to_fields_v1(&self) -> Value {
         let mut fields = Map::new();
-        for (element, entry) in &self.entries {
+        for (element, entry) in self.entries.iter() {
             fields.insert(element.encode(), encode_entry(entry));
         }
         Value::Object(fields)
@@ -38,6 +38,7 @@ impl FieldSet {
                 Err(error @ PathError::Malformed(_)) => return Err(error.to_string()),
             }
         }
+        set.entries.put_in_order();
         Ok(set)
     }
 }
@@ -47,7 +48,7 @@ fn encode_entry(entry: &Entry) -> Value {
     if entry.member && !entry.below.is_empty() {
         fields.insert(".".to_owned(), Value::Object(Map::new()));
     }
-    for (element, below) in &entry.below.entries {
+    for (element, below) in entry.below.entries.iter() {
         fields.insert(element.encode(), encode_entry(below));
     }
     Value::Object(fields)

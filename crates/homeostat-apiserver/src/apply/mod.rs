@@ -12,6 +12,7 @@
 mod check;
 mod collect;
 mod compare;
+mod entries;
 mod error;
 mod fields_v1;
 mod forms;

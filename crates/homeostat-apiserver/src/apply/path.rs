@@ -61,6 +61,15 @@ impl PathElement {
         Self::Key(fields)
     }
 
+    /// How it compares with the field of that name.
+    pub(super) fn cmp_field(&self, name: &str) -> Ordering {
+        match self {
+            Self::Field(own) => own.as_str().cmp(name),
+            // Fields come first.
+            Self::Key(_) | Self::Value(_) | Self::Index(_) => Ordering::Greater,
+        }
+    }
+
     /// The name used in the JSON form of a field set.
     pub(super) fn encode(&self) -> String {
         match self {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::path::PathElement;
 use super::set::{Entry, FieldSet};
 use super::shape::{Place, Shape};
 
@@ -38,7 +37,7 @@ fn walk(
 ) {
     match (place.shape(value), value) {
         (Shape::Fields(fields), Value::Object(map)) => {
-            map.retain(|name, value| match set.entries.get(&PathElement::field(name)) {
+            map.retain(|name, value| match set.entries.field(name) {
                 Some(entry) => keep(fields.field(name).place, value, entry),
                 None => true,
             });

@@ -3,15 +3,15 @@
 //! The set holds paths, not values. Being below a field says nothing about the field itself:
 //! `.spec` is in the set only when it was put there. The whole object is never in a set.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
+use super::entries::Entries;
 use super::path::PathElement;
 
 /// An ordered set of paths. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    pub(super) entries: BTreeMap<PathElement, Entry>,
+    pub(super) entries: Entries,
 }
 
 /// What a set holds at and below one path element; never both absent.
@@ -54,7 +54,7 @@ impl FieldSet {
         let mut path = path.into_iter().peekable();
         let mut set = self;
         while let Some(element) = path.next() {
-            let entry = set.entries.entry(element).or_default();
+            let entry = set.entries.entry(element);
             if path.peek().is_none() {
                 entry.member = true;
                 return;
@@ -63,10 +63,11 @@ impl FieldSet {
         }
     }
 
-    /// Adds what `entry` holds under `element`; an empty entry leaves no trace.
+    /// Adds what `entry` holds under `element`; an empty entry leaves no trace. When all are there,
+    /// the entries must be put in order.
     pub(super) fn attach(&mut self, element: PathElement, entry: Entry) {
         if !entry.is_empty() {
-            self.entries.insert(element, entry);
+            self.entries.push(element, entry);
         }
     }
 
@@ -90,21 +91,30 @@ impl FieldSet {
     }
 
     fn add(&mut self, other: &Self) {
-        for (element, theirs) in &other.entries {
+        if self.is_empty() {
+            self.entries = other.entries.clone();
+            return;
+        }
+        let mut others = Vec::new();
+        for (element, theirs) in other.entries.iter() {
             if let Some(ours) = self.entries.get_mut(element) {
                 ours.member |= theirs.member;
                 ours.below.add(&theirs.below);
             } else {
-                self.entries.insert(element.clone(), theirs.clone());
+                others.push((element, theirs));
             }
         }
+        for (element, theirs) in others {
+            self.entries.push(element.clone(), theirs.clone());
+        }
+        self.entries.put_in_order();
     }
 
     /// What is in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
-        for (element, ours) in &self.entries {
+        for (element, ours) in self.entries.iter() {
             if let Some(theirs) = other.entries.get(element) {
                 let member = ours.member && theirs.member;
                 let below = ours.below.intersection(&theirs.below);
@@ -129,7 +139,8 @@ impl FieldSet {
     }
 
     fn subtract(&mut self, other: &Self, with_descendants: bool) {
-        for (element, theirs) in &other.entries {
+        let mut emptied = false;
+        for (element, theirs) in other.entries.iter() {
             let Some(ours) = self.entries.get_mut(element) else { continue };
             if theirs.member {
                 ours.member = false;
@@ -138,9 +149,10 @@ impl FieldSet {
                 }
             }
             ours.below.subtract(&theirs.below, with_descendants);
-            if ours.is_empty() {
-                self.entries.remove(element);
-            }
+            emptied |= ours.is_empty();
+        }
+        if emptied {
+            self.entries.retain(|ours| !ours.is_empty());
         }
     }
 
@@ -163,14 +175,14 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &mut Vec<PathElement>, paths: &mut Vec<Vec<PathElement>>) {
-        for (element, entry) in &self.entries {
+        for (element, entry) in self.entries.iter() {
             if entry.member {
                 let mut path = prefix.clone();
                 path.push(element.clone());
                 paths.push(path);
             }
         }
-        for (element, entry) in &self.entries {
+        for (element, entry) in self.entries.iter() {
             if !entry.below.is_empty() {
                 prefix.push(element.clone());
                 entry.below.collect_paths(prefix, paths);

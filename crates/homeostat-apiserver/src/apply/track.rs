@@ -89,10 +89,7 @@ pub fn keep_times(live: &Value, new: &mut Value) {
     let (Some(old_list), Some(new_list)) = (managed::entries(live), managed::entries(new)) else {
         return;
     };
-    if old_list != new_list
-        && without_times(old_list) == without_times(new_list)
-        && same_otherwise(live, new)
-    {
+    if old_list != new_list && same_but_for_times(old_list, new_list) && same_otherwise(live, new) {
         let old_list = old_list.clone();
         if let Some(list) =
             new.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"))
@@ -102,14 +99,19 @@ pub fn keep_times(live: &Value, new: &mut Value) {
     }
 }
 
-fn without_times(list: &Value) -> Value {
-    let mut list = list.clone();
-    for entry in list.as_array_mut().into_iter().flatten() {
-        if let Value::Object(entry) = entry {
-            entry.remove("time");
-        }
-    }
-    list
+fn same_but_for_times(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_array(), new.as_array()) else { return live == new };
+    let is_time = |(name, _): &(&String, &Value)| name.as_str() == "time";
+    let others = |entry: &Map<String, Value>| entry.len() - entry.iter().filter(is_time).count();
+    live.len() == new.len()
+        && live.iter().zip(new).all(|(live, new)| match (live.as_object(), new.as_object()) {
+            (Some(live), Some(new)) => {
+                let mut fields = live.iter().filter(|field| !is_time(field));
+                others(live) == others(new)
+                    && fields.all(|(name, live)| new.get(name).is_some_and(|new| live == new))
+            }
+            _ => live == new,
+        })
 }
 
 fn same_otherwise(live: &Value, new: &Value) -> bool {
