@@ -40,9 +40,7 @@ impl Call {
         if let Deleted::Gone(object) = &deleted
             && !kind.strategy.returns_deleted
         {
-            let value = object.value();
-            let uid = crate::registry::metadata::uid(&value);
-            let status = Status::success(kind, &self.target.name, uid);
+            let status = Status::success(kind, &self.target.name, &object.uid());
             let mut response = answer::value(200, &status.to_value(), self.accepted.encoding);
             answer::warn(&mut response, &warnings);
             return Ok(response);

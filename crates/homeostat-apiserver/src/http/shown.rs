@@ -132,7 +132,7 @@ pub(crate) async fn list(
     }
     let (revision, items) = registry.page(target, options)?;
     let items = objects(registry, kind, items).await.map_err(unconverted)?;
-    Ok(Registry::select(target, options, revision, items))
+    Ok(Registry::select(target, options, revision, items.iter()))
 }
 
 /// Changes of objects in the form the kind speaks. A webhook is asked about each of them once, for all

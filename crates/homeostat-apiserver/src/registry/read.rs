@@ -51,19 +51,30 @@ impl Registry {
 
     /// The selected objects of a collection.
     pub(crate) fn list(&self, target: &Target, options: &ListOptions) -> Result<Listed, Status> {
-        let (revision, items) = self.page(target, options)?;
-        Ok(Self::select(target, options, revision, items))
+        self.walk(target, options, |revision, objects| {
+            Self::select(target, options, revision, objects)
+        })
     }
 
-    /// The objects of a collection from where the list begins, selected or not.
+    /// All objects of a collection from where the list begins, selected or not.
     pub(crate) fn page(
         &self,
         target: &Target,
         options: &ListOptions,
     ) -> Result<(u64, Vec<Arc<Stored>>), Status> {
+        self.walk(target, options, |revision, objects| (revision, objects.cloned().collect()))
+    }
+
+    /// Goes through a collection from where the list begins.
+    fn walk<T>(
+        &self,
+        target: &Target,
+        options: &ListOptions,
+        visit: impl FnOnce(u64, &mut dyn Iterator<Item = &Arc<Stored>>) -> T,
+    ) -> Result<T, Status> {
         fields::check(&target.kind, &options.selector)?;
         if components::are_asked_for(&target.kind) {
-            return Ok((0, self.components()));
+            return Ok(visit(0, &mut self.components().iter()));
         }
         self.expire_events(&target.kind);
         let mut range = Self::range(target);
@@ -85,33 +96,32 @@ impl Registry {
             let expired = StoreError::Expired { asked, oldest };
             return Err(self.list_expired(expired, range.after.as_ref()));
         }
-        let page = self
-            .store
-            .snapshot()
-            .list(&convert::resource(&target.kind), &range)
+        let snapshot = self.store.snapshot();
+        let (revision, mut objects) = snapshot
+            .walk(&convert::resource(&target.kind), &range)
             .map_err(|error| self.list_expired(error, range.after.as_ref()))?;
-        Ok((page.revision, page.items))
+        Ok(visit(revision, &mut objects))
     }
 
     /// The list of those that are selected, as long as it may be.
-    pub(crate) fn select(
+    pub(crate) fn select<'a>(
         target: &Target,
         options: &ListOptions,
         revision: u64,
-        items: Vec<Arc<Stored>>,
+        objects: impl Iterator<Item = &'a Arc<Stored>>,
     ) -> Listed {
-        let mut items: Vec<Arc<Stored>> = items
-            .into_iter()
-            .filter(|item| fields::matches(&target.kind, &options.selector, item))
-            .collect();
+        let most = if options.limit > 0 { options.limit } else { usize::MAX };
+        let selects_all = options.selector.is_everything();
+        let mut selected = objects.filter(|object| {
+            selects_all || fields::matches(&target.kind, &options.selector, object)
+        });
+        let items: Vec<Arc<Stored>> = selected.by_ref().take(most).cloned().collect();
+        // How many are left is told only where it costs nothing but counting.
+        let left = if selects_all { selected.count() } else { selected.take(1).count() };
         let (mut continue_token, mut remaining) = (String::new(), None);
-        if options.limit > 0 && items.len() > options.limit {
-            let left = items.len() - options.limit;
-            items.truncate(options.limit);
-            if let Some(last) = items.last() {
-                continue_token = write_token(Some(revision), &last.key);
-            }
-            remaining = options.selector.is_everything().then_some(left);
+        if let Some(last) = items.last().filter(|_| left > 0) {
+            continue_token = write_token(Some(revision), &last.key);
+            remaining = selects_all.then_some(left);
         }
         Listed { revision, items, continue_token, remaining }
     }

@@ -92,7 +92,8 @@ impl Stored {
         fields: Pairs,
         scratch: &mut Vec<u8>,
     ) -> Self {
-        let labels = value.pointer("/metadata/labels").and_then(Value::as_object);
+        let labels = value.get("metadata").and_then(|metadata| metadata.get("labels"));
+        let labels = labels.and_then(Value::as_object);
         let labels = labels.into_iter().flatten();
         let labels =
             labels.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
@@ -111,11 +112,40 @@ impl Stored {
         Self::of(self.revision, &self.key, value, self.fields.clone(), &mut Vec::new())
     }
 
+    /// Its uid; nothing else is decoded.
+    #[must_use]
+    pub fn uid(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Object {
+            metadata: Metadata,
+        }
+        #[derive(serde::Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        let read = serde_json::from_slice(&self.body);
+        read.map_or_else(|_| String::new(), |object: Object| object.metadata.uid)
+    }
+
     /// The same object shown at a later revision.
     #[must_use]
     pub fn at(&self, revision: u64) -> Self {
+        if let Some(body) = self.renumbered(revision) {
+            return Self { revision, body, ..self.clone() };
+        }
         let draft = Draft { value: self.value(), fields: self.fields.clone() };
         Self::encode(&self.key, draft, revision, &mut Vec::new())
+    }
+
+    /// The bytes with another revision in the place of its own, when there is no doubt which place that
+    /// is: texts cannot hold what is looked for, they have their quotation marks escaped.
+    fn renumbered(&self, revision: u64) -> Option<Bytes> {
+        let own = format!("\"resourceVersion\":\"{}\"", self.revision);
+        let mut places = memchr::memmem::find_iter(&self.body, own.as_bytes());
+        let (Some(place), None) = (places.next(), places.next()) else { return None };
+        let number = format!("\"resourceVersion\":\"{revision}\"");
+        let (before, after) = (&self.body[..place], &self.body[place + own.len()..]);
+        Some([before, number.as_bytes(), after].concat().into())
     }
 }
 

@@ -97,44 +97,50 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::Expired`] when `range.at` is older than the history.
     pub fn list(&self, resource: &str, range: &Range) -> Result<Page, StoreError> {
+        let (revision, objects) = self.walk(resource, range)?;
+        Ok(Page { revision, items: objects.cloned().collect() })
+    }
+
+    /// The same one by one, with the revision: whoever wants a few does not pay for all.
+    ///
+    /// # Errors
+    /// As [`Snapshot::list`].
+    pub(crate) fn walk<'a>(
+        &'a self,
+        resource: &str,
+        range: &'a Range,
+    ) -> Result<(u64, impl Iterator<Item = &'a Arc<Stored>> + use<'a>), StoreError> {
         let revision = range.at.unwrap_or(self.revision);
         let floor = self.floor_of(resource);
         let past = revision < self.revision;
         if past && revision < floor {
             return Err(StoreError::Expired { asked: revision, oldest: floor });
         }
-        let Some(resource) = self.resources.get(resource) else {
-            return Ok(Page { revision, items: Vec::new() });
-        };
         let within =
             |key: &Key| range.namespace.as_ref().is_none_or(|wanted| *wanted == key.namespace);
-        let wanted = |key: &Key| within(key) && range.after.as_ref().is_none_or(|it| key > it);
+        let wanted = move |key: &Key| within(key) && range.after.as_ref().is_none_or(|it| key > it);
+        let resource = self.resources.get(resource);
+        // The past is the present with the later changes undone, newest first.
+        let mut undone: BTreeMap<&Key, Option<&Arc<Stored>>> = BTreeMap::new();
+        let changes = resource.filter(|_| past).map(|resource| resource.changes.iter().rev());
+        for change in changes.into_iter().flatten() {
+            if change.object.revision <= revision {
+                break;
+            }
+            if wanted(&change.object.key) {
+                undone.insert(&change.object.key, change.previous.as_ref());
+            }
+        }
         let start = match (&range.after, &range.namespace) {
             (Some(after), _) => after.clone(),
             (None, namespace) => Key::new(namespace.clone().unwrap_or_default(), ""),
         };
-        let present = resource.objects.range::<_, Key>(start..).map(|entry| &entry.0);
-        let present = present.take_while(|object| within(&object.key));
-        let present = present.filter(|object| wanted(&object.key));
-        if !past {
-            return Ok(Page { revision, items: present.cloned().collect() });
-        }
-        // The past is the present with the later changes undone, newest first.
-        let mut objects: BTreeMap<&Key, &Arc<Stored>> =
-            present.map(|object| (&object.key, object)).collect();
-        for change in resource.changes.iter().rev() {
-            if change.object.revision <= revision {
-                break;
-            }
-            if !wanted(&change.object.key) {
-                continue;
-            }
-            match &change.previous {
-                Some(previous) => objects.insert(&change.object.key, previous),
-                None => objects.remove(&change.object.key),
-            };
-        }
-        Ok(Page { revision, items: objects.into_values().cloned().collect() })
+        let present = resource.into_iter().flat_map(move |resource| {
+            let objects = resource.objects.range::<_, Key>(start.clone()..);
+            objects.map(|entry| &entry.0).take_while(move |object| within(&object.key))
+        });
+        let present = present.filter(move |object| wanted(&object.key));
+        Ok((revision, merge(present, undone)))
     }
 
     /// The oldest revision from which the changes of a resource are all known.
@@ -172,6 +178,28 @@ impl Snapshot {
         }
         Ok(taken)
     }
+}
+
+/// Objects in the order of their keys, with some of them as they were, if they were at all.
+fn merge<'a>(
+    present: impl Iterator<Item = &'a Arc<Stored>>,
+    undone: BTreeMap<&'a Key, Option<&'a Arc<Stored>>>,
+) -> impl Iterator<Item = &'a Arc<Stored>> {
+    let (mut present, mut undone) = (present.peekable(), undone.into_iter().peekable());
+    std::iter::from_fn(move || {
+        loop {
+            let Some((key, _)) = undone.peek() else { return present.next() };
+            let order = present.peek().map_or(Ordering::Greater, |object| object.key.cmp(key));
+            match order {
+                Ordering::Less => return present.next(),
+                Ordering::Equal => drop(present.next()),
+                Ordering::Greater => {}
+            }
+            if let Some((_, Some(before))) = undone.next() {
+                return Some(before);
+            }
+        }
+    })
 }
 
 /// Where the changes after `revision` begin.

@@ -92,6 +92,47 @@ fn the_past_is_shown_as_it_was_until_it_is_forgotten() {
     assert!(matches!(names(&store, &then), Err(StoreError::Expired { .. })));
 }
 
+#[test]
+fn a_page_of_the_past_goes_on_behind_its_key_with_what_was_there() {
+    let store = store(20);
+    let [a, _, c, d] = ["a", "b", "c", "d"]
+        .map(|name| store.put("maps", &key(name), Expect::Absent, draft(1)).unwrap());
+    store.put("maps", &Key::new("other", "x"), Expect::Absent, draft(1)).unwrap();
+    let then = Range { at: Some(store.revision()), after: Some(key("a")), ..Range::default() };
+    let then = Range { namespace: Some("default".into()), ..then };
+    // Gone, gone and back, changed twice, new: before, between and behind what stays.
+    store.delete("maps", &key("a"), a.revision).unwrap();
+    store.delete("maps", &key("c"), c.revision).unwrap();
+    store.put("maps", &key("c"), Expect::Absent, draft(2)).unwrap();
+    let changed = store.put("maps", &key("d"), Expect::Revision(d.revision), draft(2)).unwrap();
+    store.delete("maps", &key("d"), changed.revision).unwrap();
+    for name in ["aa", "bb", "e"] {
+        store.put("maps", &key(name), Expect::Absent, draft(3)).unwrap();
+    }
+    assert_eq!(names(&store, &then).unwrap(), ["b/1", "c/1", "d/1"]);
+    let now = Range { at: None, ..then };
+    assert_eq!(names(&store, &now).unwrap(), ["aa/3", "b/1", "bb/3", "c/2", "e/3"]);
+}
+
+#[test]
+fn what_is_deleted_is_last_seen_at_the_revision_of_its_deletion_and_otherwise_as_it_was() {
+    let store = store(10);
+    for is_said_elsewhere in [false, true] {
+        let mut value = json!({"metadata": {}});
+        if is_said_elsewhere {
+            let own = json!({"resourceVersion": (store.revision() + 1).to_string()});
+            value["text"] = own.to_string().into();
+            value["own"] = own;
+        }
+        let draft = Draft { value, fields: Default::default() };
+        let written = store.put("maps", &key("a"), Expect::Absent, draft).unwrap();
+        let gone = store.delete("maps", &key("a"), written.revision).unwrap();
+        let mut expected = written.value();
+        expected["metadata"]["resourceVersion"] = gone.revision.to_string().into();
+        assert_eq!((gone.value(), gone.revision), (expected, store.revision()));
+    }
+}
+
 #[tokio::test]
 async fn a_watcher_sees_each_change_once_and_ends_rather_than_skip() {
     let store = store(3);
