@@ -8,6 +8,7 @@ mod embedded;
 mod emptied;
 pub(crate) mod moment;
 mod order;
+mod plain;
 mod tree;
 mod typed;
 mod yaml_error;
@@ -101,6 +102,13 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 /// # Errors
 /// [`DecodeError::Syntax`] for anything but one YAML document of bounded depth and size.
 pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    match plain::read(bytes) {
+        Some(value) => Ok(Decoded { value, duplicates: Vec::new() }),
+        None => yaml_of_any_style(bytes),
+    }
+}
+
+fn yaml_of_any_style(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut reading = tree::Reading::default();
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
