@@ -5,6 +5,7 @@ use homeostat_quota::{Amounts, Overhead, Quantity, pod_requests};
 use serde_json::Value;
 
 use super::{Operation, Review};
+use crate::registry::metadata;
 use crate::status::Status;
 
 const OF_THE_POD: &str = "InPlacePodLevelResourcesVerticalScaling";
@@ -64,11 +65,13 @@ pub(super) fn check_room(review: &Review<'_>) -> Result<(), Status> {
 /// The Pod before a change of what it wants, and the node it has.
 fn change<'r>(review: &'r Review<'_>, parts: &[&str]) -> Option<(&'r Value, &'r str)> {
     let old = review.old.filter(|_| review.operation == Operation::Update)?;
-    let is_meant = review.kind.is("pods") && parts.contains(&review.subresource);
+    if !review.kind.is("pods") || !parts.contains(&review.subresource) {
+        return None;
+    }
     let node = review.text("/spec/nodeName");
-    let generation = |pod: &Value| pod.pointer("/metadata/generation").cloned();
+    let generation = |pod| metadata::field(pod, "generation");
     let differs = generation(old) != generation(&review.object);
-    (is_meant && !node.is_empty() && differs).then_some((old, node))
+    (!node.is_empty() && differs).then_some((old, node))
 }
 
 fn find(review: &Review<'_>, node: &str) -> Result<Value, Status> {

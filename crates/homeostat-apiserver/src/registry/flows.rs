@@ -89,15 +89,22 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
 }
 
 fn is_subject(subject: &Value, user: &User) -> bool {
-    let text = |pointer: &str| subject.pointer(pointer).and_then(Value::as_str).unwrap_or("");
-    match text("/kind") {
-        "User" => matches!(text("/user/name"), "*") || text("/user/name") == user.name,
+    let text = |part: &str, field: &str| {
+        let value = subject.get(part).and_then(|part| part.get(field));
+        value.and_then(Value::as_str).unwrap_or("")
+    };
+    match subject.get("kind").and_then(Value::as_str).unwrap_or("") {
+        "User" => {
+            let name = text("user", "name");
+            name == "*" || name == user.name
+        }
         "Group" => {
-            let name = text("/group/name");
+            let name = text("group", "name");
             name == "*" || user.groups.iter().any(|group| group == name)
         }
         "ServiceAccount" => {
-            let (space, name) = (text("/serviceAccount/namespace"), text("/serviceAccount/name"));
+            let of = |field| text("serviceAccount", field);
+            let (space, name) = (of("namespace"), of("name"));
             let account = user.name.strip_prefix("system:serviceaccount:");
             account
                 .and_then(|account| account.split_once(':'))

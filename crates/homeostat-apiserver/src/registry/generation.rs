@@ -13,7 +13,7 @@ pub(crate) fn after_update(kind: &Kind, old: &Value, new: &Value) -> Option<i64>
         Generation::Spec | Generation::SpecChanges => old.get("spec") != new.get("spec"),
         Generation::SpecAndAnnotations => {
             old.get("spec") != new.get("spec")
-                || old.pointer("/metadata/annotations") != new.pointer("/metadata/annotations")
+                || metadata::field(old, "annotations") != metadata::field(new, "annotations")
         }
         Generation::AllButMetadataAndStatus => content(kind, old) != content(kind, new),
         Generation::AsWrittenAndLabels => {

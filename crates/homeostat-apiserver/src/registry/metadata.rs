@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+/// A field of `metadata`.
+pub(crate) fn field<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object.get("metadata")?.get(name)
+}
+
 /// A string of `metadata`; empty when absent.
-pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|meta| meta.get(field)).and_then(Value::as_str).unwrap_or("")
+pub(crate) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    field(object, name).and_then(Value::as_str).unwrap_or("")
 }
 
 /// `metadata.name`.
@@ -26,7 +31,7 @@ pub(crate) fn uid(object: &Value) -> &str {
 
 /// `metadata.generation`; 0 when it is not kept.
 pub(crate) fn generation(object: &Value) -> i64 {
-    object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
+    field(object, "generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Whether a deletion is pending.
@@ -36,13 +41,12 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 
 /// `metadata.deletionGracePeriodSeconds`.
 pub(crate) fn grace(object: &Value) -> Option<i64> {
-    object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64)
+    field(object, "deletionGracePeriodSeconds").and_then(Value::as_i64)
 }
 
 /// `metadata.finalizers`.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    object
-        .pointer("/metadata/finalizers")
+    field(object, "finalizers")
         .and_then(Value::as_array)
         .map(|list| list.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default()
@@ -56,8 +60,7 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizers: &[String]) {
 
 /// `metadata.labels`.
 pub(crate) fn labels(object: &Value) -> BTreeMap<&str, &str> {
-    object
-        .pointer("/metadata/labels")
+    field(object, "labels")
         .and_then(Value::as_object)
         .map(|labels| labels.iter().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?))).collect())
         .unwrap_or_default()
@@ -74,9 +77,8 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Value) {
 }
 
 /// Makes a field of `metadata` what it is in `from`, absent included.
-pub(crate) fn copy(object: &mut Value, from: &Value, field: &str) {
-    let value = from.get("metadata").and_then(|meta| meta.get(field)).cloned();
-    set(object, field, value.unwrap_or(Value::Null));
+pub(crate) fn copy(object: &mut Value, from: &Value, name: &str) {
+    set(object, name, field(from, name).cloned().unwrap_or(Value::Null));
 }
 
 /// Sets a label.

@@ -16,7 +16,7 @@ pub(super) enum Moment {
 
 /// Drops owners that are named twice, and warns of them.
 pub(super) fn name_once(object: &mut Value, inquiry: &Inquiry, moment: Moment) {
-    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let owners = metadata::field(object, "ownerReferences").and_then(Value::as_array);
     let Some(owners) = owners.filter(|owners| owners.len() > 1) else { return };
     let (mut kept, mut twice): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
     for owner in owners {

@@ -315,6 +315,9 @@ const TEMPLATES: &[&str] =
     &["/template", "/spec/template", "/spec/jobTemplate", "/spec/jobTemplate/spec/template"];
 
 fn has_typed_owners(object: &Value) -> bool {
+    if object.get("spec").is_none() && object.get("template").is_none() {
+        return true;
+    }
     let claims = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
     let templates = TEMPLATES.iter().filter_map(|path| object.pointer(path));
     let mut owners = templates

@@ -371,7 +371,7 @@ fn reset(target: &Target, area: Area, live: &Value, object: &mut Value) {
     }
     // What is left out stays; what is given must be the same.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if object.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null) {
+        if metadata::field(object, field).is_none_or(Value::is_null) {
             metadata::copy(object, live, field);
         }
     }
