@@ -10,6 +10,7 @@
 mod load;
 mod measure;
 mod process;
+mod reach;
 mod results;
 mod runtime;
 mod serve;
@@ -56,9 +57,6 @@ enum Command {
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
-    /// Be the server that is measured.
-    #[command(hide = true)]
-    Serve(serve::Serve),
 }
 
 #[tokio::main]
@@ -80,7 +78,6 @@ fn in_one_line(error: &anyhow::Error) -> String {
 
 async fn run(command: Command) -> Result<()> {
     match command {
-        Command::Serve(serve) => serve.run().await,
         Command::Runtime(runtime) => runtime.run().await,
         Command::Queue => {
             println!("{:?}", runtime::measure_queue()?);

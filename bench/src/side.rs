@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -29,12 +29,13 @@ impl Side {
     pub(crate) async fn ours(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let kubeconfig = folder.join("kubeconfig");
-        let child = Command::new(std::env::current_exe()?)
-            .arg("serve")
+        let server = std::env::current_exe()?.with_file_name("homeostat-bench-server");
+        let child = Command::new(&server)
             .arg(&kubeconfig)
             .arg(folder.join("data"))
             .stdin(Stdio::null())
-            .spawn()?;
+            .spawn()
+            .with_context(|| format!("{} is built with all of this package", server.display()))?;
         Self::wait(child, &kubeconfig, 0).await
     }
 

@@ -54,6 +54,8 @@ impl Bench {
 
 fn bench(what: &str, options: &[&str], dev: bool) -> Result<()> {
     let profile = if dev { "--profile=dev" } else { "--profile=release" };
+    // The server that is measured is a program of its own.
+    run(cargo(), &["build", profile, "--package", "homeostat-bench", "--bins"])?;
     let program = ["run", profile, "--package", "homeostat-bench", "--", what];
     run(cargo(), &[&program[..], options].concat())
 }
