@@ -26,7 +26,8 @@ pub(crate) fn render(
     let mut text = String::from(
         "`cargo xtask bench api`. Both sides on one machine, one after the other, over TLS with the same client,\n\
          both durable (a write is on disk before it is acknowledged). Objects are ConfigMaps of about 1 kB.\n\
-         All watchers come when all objects are there.\n\n",
+         All watchers come when all objects are there. Ours has the allocator of the `homeostat` binary; a start\n\
+         in-process has the system's.\n\n",
     );
     let _ = writeln!(text, "Machine: {}.\n", process::machine());
     text.push_str(

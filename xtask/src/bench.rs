@@ -16,6 +16,10 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 100_000)]
         objects: usize,
     },
+    /// Our API server alone, for whoever works on it.
+    Ours,
+    /// The work queue alone, for whoever works on it.
+    Queue,
     /// The runtime beside kube-rs and Go's controller-runtime.
     Runtime {
         /// How many Pods there are.
@@ -40,6 +44,8 @@ impl Bench {
                 let options = ["--xtask", &xtask, "--results", &results, "--objects", &objects];
                 bench("api", &options, false)
             }
+            Self::Ours => bench("ours", &[], false),
+            Self::Queue => bench("queue", &[], false),
             Self::Runtime { pods, events, dev } => {
                 let kube_rs = text(&kube_rs(*dev)?)?;
                 let controller_runtime = text(&controller_runtime()?)?;

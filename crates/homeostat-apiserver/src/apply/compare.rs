@@ -76,8 +76,9 @@ impl Found {
             (&mut self.modified.below, modified),
             (&mut self.added.below, added),
         ] {
+            // Nothing is made of what is not there.
             if !entry.is_empty() {
-                set.attach(element(), entry);
+                set.entries.push(element(), entry);
             }
         }
     }

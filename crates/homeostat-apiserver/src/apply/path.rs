@@ -201,11 +201,16 @@ impl PartialEq for Atom {
 
 impl Eq for Atom {}
 
+/// By value; of whole numbers too large for a float the exact value decides, of floats too. The order must
+/// be total: who owns what is looked up by it.
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => a.as_f64().unwrap_or(f64::NAN).total_cmp(&b.as_f64().unwrap_or(f64::NAN)),
-    }
+    let float = |number: &Number| number.as_f64().unwrap_or(f64::NAN);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only whole numbers of one float are compared"
+    )]
+    let exact = |number: &Number| number.as_i128().unwrap_or(float(number) as i128);
+    float(a).total_cmp(&float(b)).then_with(|| exact(a).cmp(&exact(b)))
 }
 
 /// JSON text as Go writes it inside a path element: the characters special to HTML are escaped.

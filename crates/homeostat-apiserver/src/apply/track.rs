@@ -101,12 +101,11 @@ pub fn keep_times(live: &Value, new: &mut Value) {
 
 fn same_but_for_times(live: &Value, new: &Value) -> bool {
     let (Some(live), Some(new)) = (live.as_array(), new.as_array()) else { return live == new };
-    let is_time = |(name, _): &(&String, &Value)| name.as_str() == "time";
-    let others = |entry: &Map<String, Value>| entry.len() - entry.iter().filter(is_time).count();
+    let others = |entry: &Map<String, Value>| entry.len() - usize::from(entry.contains_key("time"));
     live.len() == new.len()
         && live.iter().zip(new).all(|(live, new)| match (live.as_object(), new.as_object()) {
             (Some(live), Some(new)) => {
-                let mut fields = live.iter().filter(|field| !is_time(field));
+                let mut fields = live.iter().filter(|(name, _)| *name != "time");
                 others(live) == others(new)
                     && fields.all(|(name, live)| new.get(name).is_some_and(|new| live == new))
             }

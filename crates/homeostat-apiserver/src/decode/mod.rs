@@ -110,10 +110,7 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 
 fn yaml_of_any_style(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut reading = tree::Reading::default();
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
-    };
+    let options = yaml_options(serde_saphyr::DuplicateKeyPolicy::LastWins);
     let value = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
         tree::Tree(&mut reading).deserialize(reader)
     })
@@ -124,15 +121,26 @@ fn yaml_of_any_style(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { value, duplicates: reading.duplicates })
 }
 
+/// How deep and how large a body may be is decided where JSON is, too: by [`MAX_DEPTH`], and by who
+/// reads the bytes.
+fn yaml_options(duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        duplicate_keys: duplicate_keys,
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+        budget: serde_saphyr::budget! {
+            max_depth: 2 * MAX_DEPTH,
+            max_nodes: usize::MAX,
+            max_events: usize::MAX,
+        },
+    }
+}
+
 /// What a strict reader of YAML says about a body with a repeated key: where the first one is.
 /// `duplicates` are the paths that [`yaml`] found in it.
 #[must_use]
 pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
     let key = duplicates.first()?.rsplit('.').next().unwrap_or_default();
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
-    };
+    let options = yaml_options(serde_saphyr::DuplicateKeyPolicy::Error);
     let read = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
         tree::Tree(&mut tree::Reading::default()).deserialize(reader)
     });
@@ -267,6 +275,22 @@ mod tests {
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert!(json(deep.as_bytes()).is_err());
         assert!(yaml(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn how_deep_and_how_long_a_body_may_be_does_not_depend_on_how_it_is_written() {
+        let nested = |levels: usize| "{\"a\":".repeat(levels) + "1" + &"}".repeat(levels);
+        for (levels, is_read) in [(65, true), (MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+            let compact = nested(levels);
+            let spread = compact.replace(':', ":\n ");
+            for body in [compact.as_bytes(), spread.as_bytes()] {
+                assert_eq!(json(body).is_ok(), is_read, "{levels} levels of JSON");
+                assert_eq!(yaml(body).is_ok(), is_read, "{levels} levels of YAML");
+            }
+        }
+        let long = format!("{{\"a\":[{}1]}}", "1,".repeat(300_000));
+        let spread = long.replace(':', ":\n ");
+        assert_eq!(yaml(long.as_bytes()).unwrap(), yaml(spread.as_bytes()).unwrap());
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(super) struct Reading {
     path: Vec<Step>,
     /// The paths of repeated keys.
     pub(super) duplicates: Vec<String>,
+    /// Whether a number was written with a fraction or an exponent, or is too large for others.
+    pub(super) has_floats: bool,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        self.0.has_floats = true;
         // the API writes 2.0 as 2
         if value.fract() == 0.0 && value.abs() < EXACT {
             #[expect(clippy::cast_possible_truncation, reason = "whole and within bounds")]

@@ -130,7 +130,7 @@ pub(crate) async fn list(
         listed.items = objects(registry, kind, listed.items).await.map_err(unconverted)?;
         return Ok(listed);
     }
-    let (revision, items) = registry.page(target, options)?;
+    let (revision, items) = registry.everything_left(target, options)?;
     let items = objects(registry, kind, items).await.map_err(unconverted)?;
     Ok(Registry::select(target, options, revision, items.iter()))
 }

@@ -57,7 +57,7 @@ impl Registry {
     }
 
     /// All objects of a collection from where the list begins, selected or not.
-    pub(crate) fn page(
+    pub(crate) fn everything_left(
         &self,
         target: &Target,
         options: &ListOptions,

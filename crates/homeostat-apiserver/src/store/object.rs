@@ -138,7 +138,8 @@ impl Stored {
     }
 
     /// The bytes with another revision in the place of its own, when there is no doubt which place that
-    /// is: texts cannot hold what is looked for, they have their quotation marks escaped.
+    /// is: `metadata` always names it, so where it is named once, it is there. Texts cannot hold what is
+    /// looked for, their quotation marks are escaped.
     fn renumbered(&self, revision: u64) -> Option<Bytes> {
         let own = format!("\"resourceVersion\":\"{}\"", self.revision);
         let mut places = memchr::memmem::find_iter(&self.body, own.as_bytes());

@@ -6,6 +6,7 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet, Vector};
@@ -101,7 +102,8 @@ impl Snapshot {
         Ok(Page { revision, items: objects.cloned().collect() })
     }
 
-    /// The same one by one, with the revision: whoever wants a few does not pay for all.
+    /// The same one by one, with the revision: whoever wants a few does not pay for all. Of the past, all
+    /// that changed since is looked at first.
     ///
     /// # Errors
     /// As [`Snapshot::list`].
@@ -132,14 +134,15 @@ impl Snapshot {
             }
         }
         let start = match (&range.after, &range.namespace) {
-            (Some(after), _) => after.clone(),
-            (None, namespace) => Key::new(namespace.clone().unwrap_or_default(), ""),
+            (Some(after), _) => Bound::Excluded(after.clone()),
+            (None, namespace) => {
+                Bound::Included(Key::new(namespace.clone().unwrap_or_default(), ""))
+            }
         };
         let present = resource.into_iter().flat_map(move |resource| {
-            let objects = resource.objects.range::<_, Key>(start.clone()..);
+            let objects = resource.objects.range::<_, Key>((start.clone(), Bound::Unbounded));
             objects.map(|entry| &entry.0).take_while(move |object| within(&object.key))
         });
-        let present = present.filter(move |object| wanted(&object.key));
         Ok((revision, merge(present, undone)))
     }
 

@@ -74,7 +74,7 @@ async fn a_program_in_a_pod_talks_to_the_api_as_its_service_account() {
 
 /// The name the API has for whoever asks from here.
 async fn who_am_i() -> String {
-    let client: kube::Client = kube::Config::incluster().unwrap().try_into().unwrap();
+    let client = homeostat::client::from_env(Env::system()).await.unwrap();
     let me: Api<SelfSubjectReview> = Api::all(client);
     let review = me.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
     review.status.unwrap().user_info.unwrap().username.unwrap()

@@ -1,9 +1,78 @@
 //! Sets of fields and their JSON form.
 
+use std::collections::BTreeSet;
+
+use proptest::prelude::{Strategy, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
 use super::thing;
 use crate::apply::{Atom, FieldSet, PathElement};
+
+/// Numbers that are equal as floats and not as whole numbers, or the other way round.
+const CLOSE: [&str; 9] = [
+    "9007199254740992",
+    "9007199254740993",
+    "9007199254740992.0",
+    "18446744073709551615",
+    "18446744073709551614",
+    "18446744073709551616",
+    "0",
+    "-0.0",
+    "1.5",
+];
+
+/// Some paths of up to three fields, of four names.
+fn paths() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
+    let name = proptest::sample::select(vec!["a", "b", "c", "d"]);
+    proptest::collection::vec(proptest::collection::vec(name, 1..4), 0..12)
+}
+
+fn of(paths: &[Vec<&'static str>]) -> (FieldSet, BTreeSet<Vec<&'static str>>) {
+    let set = FieldSet::of_fields(paths.iter().map(Vec::as_slice));
+    (set, paths.iter().cloned().collect())
+}
+
+/// The paths of a set, and those it should have.
+fn both(set: &FieldSet, model: &BTreeSet<Vec<&'static str>>) -> (Vec<String>, Vec<String>) {
+    let mut found: Vec<String> = set.to_string().lines().map(str::to_owned).collect();
+    found.sort();
+    let mut expected: Vec<String> =
+        model.iter().map(|path| path.iter().map(|name| format!(".{name}")).collect()).collect();
+    expected.sort();
+    (found, expected)
+}
+
+proptest! {
+    #[test]
+    fn sets_of_fields_are_sets_of_paths(one in paths(), two in paths()) {
+        let ((a, of_a), (b, of_b)) = (of(&one), of(&two));
+        let below = |path: &Vec<&str>| of_b.iter().any(|other| path.starts_with(other));
+        let (found, expected) = both(&a.clone().union(&b), &(&of_a | &of_b));
+        prop_assert_eq!(found, expected);
+        let (found, expected) = both(&a.intersection(&b), &(&of_a & &of_b));
+        prop_assert_eq!(found, expected);
+        let (found, expected) = both(&a.clone().difference(&b), &(&of_a - &of_b));
+        prop_assert_eq!(found, expected);
+        let rest = of_a.iter().filter(|path| !below(path)).cloned().collect();
+        let (found, expected) = both(&a.clone().difference_with_descendants(&b), &rest);
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(a.is_subset(&b), of_a.is_subset(&of_b));
+    }
+}
+
+#[test]
+fn numbers_have_one_order_however_they_are_written() {
+    let numbers = CLOSE.map(|text| Atom::from(&serde_json::from_str::<Value>(text).unwrap()));
+    for (one, two, three) in numbers.iter().flat_map(|one| {
+        let pairs = numbers.iter().flat_map(|two| numbers.iter().map(move |three| (two, three)));
+        pairs.map(move |(two, three)| (one, two, three))
+    }) {
+        assert_eq!(one.cmp(two), two.cmp(one).reverse(), "{one} {two}");
+        if one <= two && two <= three {
+            assert!(one <= three, "{one} {two} {three}");
+        }
+    }
+}
 
 fn set(fields: &Value) -> FieldSet {
     FieldSet::from_fields_v1(fields).unwrap()

@@ -120,9 +120,11 @@ fn what_is_deleted_is_last_seen_at_the_revision_of_its_deletion_and_otherwise_as
     for is_said_elsewhere in [false, true] {
         let mut value = json!({"metadata": {}});
         if is_said_elsewhere {
-            let own = json!({"resourceVersion": (store.revision() + 1).to_string()});
+            let number = (store.revision() + 1).to_string();
+            let own = json!({"resourceVersion": number});
             value["text"] = own.to_string().into();
             value["own"] = own;
+            value["a name with a \"resourceVersion"] = number.into();
         }
         let draft = Draft { value, fields: Default::default() };
         let written = store.put("maps", &key("a"), Expect::Absent, draft).unwrap();
