@@ -38,6 +38,11 @@ pub(crate) fn judge<T>(object: &Value, work: impl FnOnce() -> T) -> T {
     if is_small(object) { work() } else { long(work) }
 }
 
+/// Reads a body, aside if it is a large one.
+pub(crate) fn read<T>(bytes: &[u8], work: impl FnOnce() -> T) -> T {
+    if bytes.len() <= SMALL { work() } else { long(work) }
+}
+
 /// Whether a value has no more nodes and bytes than are `left`.
 fn is_within(value: &Value, left: &mut usize) -> bool {
     let own = value.as_str().map_or(1, |text| 1 + text.len());

@@ -4,6 +4,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use super::negotiate::content_type;
+use crate::aside;
 use crate::decode::{self, DecodeError, Decoded};
 use crate::kinds::Kind;
 use crate::proto;
@@ -37,8 +38,9 @@ pub(super) fn json(bytes: &[u8]) -> Result<Body, Status> {
     decoded(decode::json(bytes))
 }
 
+/// A body of some megabytes takes a second or two.
 pub(super) fn yaml(bytes: &[u8]) -> Result<Body, Status> {
-    decoded(decode::yaml(bytes))
+    decoded(aside::read(bytes, || decode::yaml(bytes)))
 }
 
 fn decoded(result: Result<Decoded, DecodeError>) -> Result<Body, Status> {
