@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::decide::{self, Action, Standing};
 use super::graph::{Node, ORPHAN, Uid};
-use super::{Monitor, Surroundings};
+use super::{Monitor, Surroundings, unseen};
 use crate::write;
 
 /// Who writes the events.
@@ -114,6 +114,7 @@ async fn carry_out(
             write::delete(client, &node.kind, &node.key, &node.uid, "Foreground").await?;
         }
         Action::FreeDependents(dependents) => {
+            unseen::check(client, monitor, node).await?;
             for uid in dependents {
                 let dependent = monitor.graph().get(&uid).cloned();
                 if let Some(dependent) = dependent {
@@ -122,7 +123,10 @@ async fn carry_out(
             }
             finish(surroundings, node, ORPHAN).await?;
         }
-        Action::Finish(finalizer) => finish(surroundings, node, finalizer).await?,
+        Action::Finish(finalizer) => {
+            unseen::check(client, monitor, node).await?;
+            finish(surroundings, node, finalizer).await?;
+        }
         Action::Visit(dependents) => {
             for uid in dependents {
                 monitor.visit(uid);

@@ -3,12 +3,14 @@
 //!
 //! [`monitor`] follows all kinds and keeps the [`graph`]; [`decide`] says what becomes of one
 //! object; [`collect`] carries it out. Owners are compared by uid, and an owner the graph has not
-//! seen counts as absent only after the API was asked.
+//! seen counts as absent only after the API was asked; so do dependents, where their owner waits for
+//! them ([`unseen`]).
 
 mod collect;
 mod decide;
 mod graph;
 mod monitor;
+mod unseen;
 
 use std::sync::Arc;
 

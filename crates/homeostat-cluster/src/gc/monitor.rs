@@ -66,8 +66,7 @@ impl Monitor {
         for kind in followed.into_iter().chain(custom) {
             monitor.follow(&kind);
         }
-        let informers: Vec<Informer> = lock(&monitor.informers).values().cloned().collect();
-        for informer in informers {
+        for informer in monitor.followed() {
             informer.wait_for_state(is_decided).await;
         }
         Ok(Arc::new(monitor))
@@ -149,6 +148,11 @@ impl Monitor {
         let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let informers = lock(&self.informers);
         informers.keys().find(|k| k.kind() == owner.kind && k.group() == group).cloned()
+    }
+
+    /// The caches of all kinds that are followed.
+    pub(super) fn followed(&self) -> Vec<Informer> {
+        lock(&self.informers).values().cloned().collect()
     }
 
     /// Every kind whose objects live in namespaces.
