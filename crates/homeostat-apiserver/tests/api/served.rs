@@ -19,6 +19,11 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) async fn begin() -> Self {
+        Self::until(std::future::pending()).await
+    }
+
+    /// One that ends in good order when `ended` does.
+    pub(super) async fn until(ended: impl Future<Output = ()> + Send + 'static) -> Self {
         let env = Env::system();
         let server = Server::new(ServerConfig::new(env.clone()));
         let identity = Identity::generate(&env, &[]).unwrap();
@@ -26,21 +31,15 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut serving = JoinSet::new();
-        serving.spawn(async move { server.serve_tls(listener, identity).await.unwrap() });
+        serving.spawn(async move {
+            server.serve_tls_until(listener, identity, ended).await.unwrap();
+        });
         Self { address, access, serving }
     }
 
     /// A connection that speaks that protocol.
     pub(super) async fn connect(&self, protocol: &[u8]) -> TlsStream<TcpStream> {
-        connect(&self.access.ca_pem, self.address, protocol).await
+        let Self { access, address, .. } = self;
+        secured::connect(&access.ca_pem, *address, Some(protocol)).await.unwrap()
     }
-}
-
-/// A connection to any server that speaks that protocol.
-pub(super) async fn connect(
-    ca: &str,
-    address: SocketAddr,
-    protocol: &[u8],
-) -> TlsStream<TcpStream> {
-    secured::connect(ca, address, Some(protocol)).await.unwrap()
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::refusal;
-use super::served::{Served, connect};
+use super::served::Served;
 
 /// What a connection says that it speaks.
 pub(super) const HTTP1: &[u8] = b"http/1.1";
@@ -170,26 +170,14 @@ async fn a_client_that_never_finishes_its_request_or_never_begins_one_is_dropped
 
 #[tokio::test]
 async fn a_server_that_ends_ends_watches_and_connections_in_good_order() {
-    let env = Env::system();
-    let server = Server::new(ServerConfig::new(env.clone()));
-    let identity = Identity::generate(&env, &[]).unwrap();
-    let access = identity.access().clone();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let serving = tokio::spawn(async move {
-        server.serve_tls_until(listener, identity, async { drop(ended.await) }).await
-    });
-
-    let (mut idle, mut watching) = (
-        connect(&access.ca_pem, address, HTTP1).await,
-        connect(&access.ca_pem, address, HTTP1).await,
-    );
+    let mut served = Served::until(async { drop(ended.await) }).await;
+    let (mut idle, mut watching) = (served.connect(HTTP1).await, served.connect(HTTP1).await);
     let ask = |query: &str| {
         format!(
             "GET /api/v1/namespaces?{query} HTTP/1.1\r\nHost: localhost\r\n\
              Authorization: Bearer {}\r\n\r\n",
-            access.token
+            served.access.token
         )
     };
     idle.write_all(ask("limit=1").as_bytes()).await.unwrap();
@@ -199,13 +187,13 @@ async fn a_server_that_ends_ends_watches_and_connections_in_good_order() {
     idle.read_exact(&mut first).await.unwrap();
     watching.read_exact(&mut second).await.unwrap();
     assert_eq!((&first, &second), (b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK"));
-    let kubeconfig = access.kubeconfig(&format!("https://{address}"));
+    let kubeconfig = served.access.kubeconfig(&format!("https://{}", served.address));
     let namespaces: Api<Namespace> = Api::all(client_from(&kubeconfig).await);
     let mut events = pin!(namespaces.watch(&WatchParams::default(), "0").await.unwrap());
     assert!(events.next().await.unwrap().is_ok(), "a watch over HTTP/2 runs");
 
     drop(end);
-    serving.await.unwrap().unwrap();
+    served.serving.join_next().await.unwrap().unwrap();
     let (mut answer, mut watched) = (Vec::new(), Vec::new());
     // An end that the server does not announce is an error here.
     idle.read_to_end(&mut answer).await.unwrap();
@@ -214,5 +202,5 @@ async fn a_server_that_ends_ends_watches_and_connections_in_good_order() {
     while let Some(event) = events.next().await {
         event.unwrap();
     }
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(served.address).await.is_err(), "nobody listens any more");
 }
