@@ -33,7 +33,7 @@ impl Entry {
         json: &str,
         keep_managed_fields: bool,
     ) -> Result<Self, serde_json::Error> {
-        let scan: Scan<'_> = serde_json::from_str(json)?;
+        let scan = Scan::of(json)?;
         let header = Header::parse(&scan.metadata, &mut Interner::default())?;
         let mut text = String::new();
         Form::new(kind, keep_managed_fields).write(&scan, &mut text);
@@ -71,7 +71,7 @@ impl Entry {
     #[must_use]
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let json = self.json();
-        let scan = serde_json::from_str::<Scan<'_>>(&json).unwrap_or_default();
+        let scan = Scan::of(&json).unwrap_or_default();
         scan.metadata.read("annotations").ok().flatten().unwrap_or_default()
     }
 

@@ -95,7 +95,7 @@ fn collect(json: &str, path: &[String], found: &mut Vec<String>) {
         return elements.iter().for_each(|element| collect(element.get(), path, found));
     }
     if let Some((step, rest)) = path.split_first() {
-        let fields: Fields<'_> = serde_json::from_str(json).unwrap_or_default();
+        let fields = Fields::of(json).unwrap_or_default();
         if let Some(value) = fields.get(step) {
             collect(value, rest, found);
         }

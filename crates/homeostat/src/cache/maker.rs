@@ -91,7 +91,7 @@ impl Maker {
             .map_err(|said| serde_json::Error::custom(format!("its transform panicked: {said}")))?;
         let json = value.to_string();
         self.text.clear();
-        self.form.write(&serde_json::from_str(&json)?, &mut self.text);
+        self.form.write(&Scan::of(&json)?, &mut self.text);
         Ok(())
     }
 }
@@ -99,12 +99,12 @@ impl Maker {
 /// Room for the fields: quotes, colon and comma of each, and the bracket after them.
 fn size(fields: &Fields<'_>, kept: impl Fn(&str) -> bool) -> usize {
     let each = fields.0.iter().filter(|(field, _)| kept(field));
-    each.map(|(field, value)| field.len() + value.get().len() + 4).sum::<usize>() + 1
+    each.map(|(field, value)| field.len() + value.len() + 4).sum::<usize>() + 1
 }
 
 fn push_all(object: &mut String, fields: &Fields<'_>, kept: impl Fn(&str) -> bool) {
     for (field, value) in fields.0.iter().filter(|(field, _)| kept(field)) {
-        push_field(object, field, value.get());
+        push_field(object, field, value);
     }
 }
 

@@ -44,6 +44,7 @@ mod index;
 mod informer;
 mod intern;
 mod maker;
+mod marks;
 mod namespaces;
 mod reach;
 mod reads;

@@ -10,7 +10,8 @@ use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::{
-    Caches, Delta, Entry, Expect, Form, Informer, Maker, Scope, SourceState, Store, selector, share,
+    Caches, Delta, Entry, Expect, Form, Informer, Maker, Scan, Scope, SourceState, Store, selector,
+    share,
 };
 use crate::watch::script::{Answer, End, Script, event, object, refused, streamed};
 use crate::{Env, Key, Kind};
@@ -82,7 +83,7 @@ fn alike_objects_share_their_labels_and_owners() {
         serde_json::to_string(&with(name, 1, &more)).unwrap()
     };
     let mut maker = Maker::new(Form::new(&kind(), false), None);
-    let mut read = |json: &str| maker.entry(&serde_json::from_str(json).unwrap()).unwrap().header;
+    let mut read = |json: &str| maker.entry(&Scan::of(json).unwrap()).unwrap().header;
     let (a, b) = (read(&alike("a")), read(&alike("b")));
     assert!(Arc::ptr_eq(&a.labels, &b.labels));
     assert!(Arc::ptr_eq(&a.owners, &b.owners));

@@ -52,7 +52,7 @@ impl Reader {
         let list: List<'_> = serde_json::from_slice(body)?;
         let (mut items, mut skipped) = (Vec::new(), Vec::new());
         for item in list.items.unwrap_or_default() {
-            let scan = match serde_json::from_str(item.get()) {
+            let scan = match Scan::of(item.get()) {
                 Ok(scan) => scan,
                 Err(error) => {
                     skipped.push(nameless(item.get(), &error));
@@ -70,36 +70,29 @@ impl Reader {
 
     /// Reads one line of a watch.
     pub(super) fn event(&mut self, line: &[u8]) -> Input<Entry> {
-        #[derive(Deserialize)]
-        struct Event<'a> {
-            #[serde(rename = "type", borrow)]
-            kind: Cow<'a, str>,
-            #[serde(borrow)]
-            object: Scan<'a>,
-        }
         // Once for the whole line: what is text already need not be checked piece by piece.
         let text =
             std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::from);
-        let event: Event<'_> = match serde_json::from_str(&text) {
+        let (kind, object) = match Scan::of_event(&text) {
             Ok(event) => event,
             Err(error) => return Input::Undecodable(nameless(&text, &error)),
         };
-        let read = match &*event.kind {
-            "BOOKMARK" => bookmark(&event.object),
-            "ERROR" => Ok(Input::Refused(status(&event.object))),
-            "ADDED" | "MODIFIED" => self.0.entry(&event.object).map(|object| {
+        let read = match &*kind {
+            "BOOKMARK" => bookmark(&object),
+            "ERROR" => Ok(Input::Refused(status(&object))),
+            "ADDED" | "MODIFIED" => self.0.entry(&object).map(|object| {
                 let revision = object.header.resource_version.clone();
                 Input::Applied { object, revision }
             }),
-            "DELETED" => self.0.last_entry(&event.object).map(|object| {
+            "DELETED" => self.0.last_entry(&object).map(|object| {
                 let revision = object.header.resource_version.clone();
                 Input::Deleted { object, revision }
             }),
             kind => Err(serde_json::Error::custom(format!("unknown event type {kind}"))),
         };
         read.unwrap_or_else(|error| {
-            let gone = event.kind == "DELETED";
-            Input::Undecodable(Unreadable { gone, ..unreadable(&event.object, &text, &error) })
+            let gone = kind == "DELETED";
+            Input::Undecodable(Unreadable { gone, ..unreadable(&object, &text, &error) })
         })
     }
 }
