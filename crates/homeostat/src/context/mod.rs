@@ -8,6 +8,7 @@ mod announce;
 mod apply;
 mod barrier;
 mod claim;
+mod delete;
 mod external;
 mod finalizer;
 mod follow;

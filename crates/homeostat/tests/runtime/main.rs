@@ -11,6 +11,7 @@ mod cluster;
 mod contract;
 mod crew;
 mod definitions;
+mod deletes;
 mod faults;
 mod follow;
 mod gaps;
