@@ -18,6 +18,7 @@ mod notes;
 mod owner;
 mod patch;
 mod read;
+mod replace;
 mod request;
 mod set;
 mod status;

@@ -28,6 +28,7 @@ mod panics;
 mod partial;
 mod patches;
 mod permissions;
+mod replaces;
 mod replay;
 mod restless;
 mod selections;
