@@ -25,14 +25,6 @@ impl<K: AnyObject> Context<K> {
         self.get_part(&kind, &self.key_meant(&kind, &object), Part::of::<T>()).await
     }
 
-    /// The object of that key; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`Self::get`].
-    pub async fn get_key<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        self.get(key).await
-    }
-
     /// The same for a kind known only at run time, read as [`kube::api::DynamicObject`] or as any
     /// type that fits.
     ///
