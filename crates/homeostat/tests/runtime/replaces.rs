@@ -84,7 +84,7 @@ fn a_replacement_of_what_somebody_changed_meanwhile_is_a_quick_retry_from_fresh_
         let turned = |config: &ConfigMap| config.finalizers().len() == 1;
         let config = cluster.until_one::<ConfigMap>("a", "a finalizer", turned).await;
         assert!(config.labels().contains_key("theirs"), "nothing of theirs was lost");
-        let records = running.journal().records();
+        let records = cluster.runs(&running.journal(), 2).await;
         assert!(endings(&records)[0].starts_with("conflict: "), "{}", running.journal());
         assert_eq!(endings(&records)[1], "done");
         let waited = records[1].time.duration_since(records[0].time);
