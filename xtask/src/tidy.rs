@@ -1,5 +1,7 @@
 //! Rules that the compiler and clippy do not know, as a check that can fail.
 
+mod promises;
+
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -19,10 +21,16 @@ pub(crate) fn run() -> Result<()> {
         &root(),
     )?;
     let mut findings = Vec::new();
+    let mut runtime = Vec::new();
     for name in listed.lines() {
         let Ok(text) = std::fs::read_to_string(root().join(name)) else { continue };
         findings.extend(check(name, &text).into_iter().map(|finding| format!("{name}: {finding}")));
+        if name.starts_with(promises::CRATE) {
+            runtime.push((name.to_owned(), text));
+        }
     }
+    let broken = promises::broken(&runtime).into_iter();
+    findings.extend(broken.map(|finding| format!("{}: {finding}", promises::TABLES)));
     if findings.is_empty() {
         return Ok(());
     }

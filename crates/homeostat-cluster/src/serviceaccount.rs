@@ -40,12 +40,12 @@ async fn reconcile(
     }
     let name = namespace.name_any();
     let key = |object: &str| Key::namespaced(name.as_str(), object);
-    if ctx.get_key::<ServiceAccount>(&key(ACCOUNT)).await?.is_none() {
+    if ctx.get::<ServiceAccount>(&key(ACCOUNT)).await?.is_none() {
         let account = ServiceAccount { metadata: named(ACCOUNT), ..ServiceAccount::default() };
         write::create(ctx.client(), Some(&name), &account).await?;
     }
     let data = BTreeMap::from([(FILE.to_owned(), root_ca.to_string())]);
-    match ctx.get_key::<ConfigMap>(&key(ROOT_CA)).await? {
+    match ctx.get::<ConfigMap>(&key(ROOT_CA)).await? {
         None => {
             let mut metadata = named(ROOT_CA);
             let note = "Contains a CA bundle that can be used to verify the kube-apiserver when \

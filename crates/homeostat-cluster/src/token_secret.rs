@@ -56,7 +56,7 @@ async fn reconcile(
     }
     let wanted = secret.annotations().get(ACCOUNT_UID).filter(|uid| !uid.is_empty());
     let is_it = |account: &ServiceAccount| wanted.is_none() || account.uid().as_ref() == wanted;
-    let mut found = ctx.get_key::<ServiceAccount>(&account).await?.filter(|one| is_it(one));
+    let mut found = ctx.get::<ServiceAccount>(&account).await?.filter(|one| is_it(one));
     if found.is_none() {
         // The cache may be behind: an account is absent only when the API says so.
         found = ctx.get_live::<ServiceAccount>(&account).await?.filter(|one| is_it(one));

@@ -76,8 +76,8 @@ pub enum ReadFrom {
 /// One write of a reconcile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
-    /// `apply`, `create`, `delete`, `patch`, `scale`, `finalizer`, `external`, or the subresource
-    /// that was patched, such as `status`.
+    /// `apply`, `create`, `replace`, `delete`, `patch`, `scale`, `finalizer`, `external`, or the
+    /// subresource that was patched, such as `status`.
     pub verb: &'static str,
     /// The kind of the object written.
     pub kind: Kind,

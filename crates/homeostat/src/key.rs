@@ -78,6 +78,49 @@ impl Key {
     }
 }
 
+/// Which object is meant: by a name, of an object beside the primary (in its namespace, or in none
+/// if either has none), or by a [`Key`], of one anywhere.
+///
+/// ```
+/// use homeostat::{Context, Key, Result};
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+///
+/// async fn look(context: &Context<ConfigMap>) -> Result<()> {
+///     context.get::<Secret>("password").await?;
+///     context.get::<Secret>(format!("{}-password", context.key().name())).await?;
+///     context.get::<Secret>(Key::namespaced("kube-system", "password")).await?;
+///     Ok(())
+/// }
+/// ```
+pub trait NameOrKey {
+    /// The key; of a name it is the one in `namespace`.
+    fn key_in(&self, namespace: Option<&str>) -> Key;
+}
+
+impl NameOrKey for Key {
+    fn key_in(&self, _: Option<&str>) -> Key {
+        self.clone()
+    }
+}
+
+impl NameOrKey for str {
+    fn key_in(&self, namespace: Option<&str>) -> Key {
+        Key::new(namespace, self)
+    }
+}
+
+impl NameOrKey for String {
+    fn key_in(&self, namespace: Option<&str>) -> Key {
+        Key::new(namespace, self)
+    }
+}
+
+impl<T: NameOrKey + ?Sized> NameOrKey for &T {
+    fn key_in(&self, namespace: Option<&str>) -> Key {
+        (**self).key_in(namespace)
+    }
+}
+
 /// `namespace/name`, or `name` alone.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

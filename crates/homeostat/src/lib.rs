@@ -100,7 +100,7 @@ pub use error::{Error, Result};
 pub use event::{EventDraft, EventType};
 pub use hotloop::HotLoop;
 pub use journal::Journal;
-pub use key::Key;
+pub use key::{Key, NameOrKey};
 pub use kind::{AnyObject, Kind, Object, View};
 pub use lease::Lease;
 pub use manager::{Manager, Running};

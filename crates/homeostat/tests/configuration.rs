@@ -99,6 +99,31 @@ fn several_files_are_read_as_one_and_the_usual_one_when_none_is_named() {
     }
 }
 
+#[test]
+fn a_file_that_is_named_and_missing_is_told_and_a_pod_that_has_none_says_what_it_lacks() {
+    let said = |kubeconfig: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Command::new(std::env::current_exe().unwrap());
+        process
+            .args(["--exact", "the_process_that_finds_no_cluster", "--ignored", "--nocapture"])
+            .env("HOME", folder.path())
+            .env("KUBECONFIG", kubeconfig)
+            .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+            .env_remove("KUBERNETES_SERVICE_PORT");
+        String::from_utf8(process.output().unwrap().stdout).unwrap()
+    };
+    let named = said("/nowhere/config");
+    assert!(named.contains("there is no kubeconfig /nowhere/config"), "{named}");
+    let unnamed = said("");
+    assert!(unnamed.contains("the service account of this Pod cannot be used"), "{unnamed}");
+}
+
+#[tokio::test]
+#[ignore = "run by the other test, with an environment of its own"]
+async fn the_process_that_finds_no_cluster() {
+    println!("{}", Manager::from_env().await.unwrap_err().chain());
+}
+
 #[tokio::test]
 #[ignore = "run by the other test, with an environment of its own"]
 async fn the_other_process() {

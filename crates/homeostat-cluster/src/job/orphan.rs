@@ -27,7 +27,7 @@ async fn reconcile(pod: Arc<Pod>, ctx: Context<Pod>) -> Result<Outcome> {
     }
     if let Some(owner) = controller {
         let key = ctx.key().beside(&owner.name);
-        let cached = ctx.get_key::<Job>(&key).await?;
+        let cached = ctx.get::<Job>(&key).await?;
         if cached.is_some_and(|job| job.uid().as_ref() == Some(&owner.uid)) {
             return Ok(Outcome::Done);
         }

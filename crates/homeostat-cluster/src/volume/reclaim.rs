@@ -77,7 +77,7 @@ async fn claim_is_there(
     let is_it = |claim: &PersistentVolumeClaim| {
         reference.uid.is_none() || claim.metadata.uid == reference.uid
     };
-    if ctx.get_key::<PersistentVolumeClaim>(&key).await?.is_some_and(|claim| is_it(&claim)) {
+    if ctx.get::<PersistentVolumeClaim>(&key).await?.is_some_and(|claim| is_it(&claim)) {
         return Ok(true);
     }
     let live = ctx.get_live::<PersistentVolumeClaim>(&key).await?;

@@ -19,9 +19,28 @@ async fn a_program_in_a_pod_talks_to_the_api_as_its_service_account() {
     if std::env::var_os(INSIDE).is_some() {
         return println!("the API knows me as {}", who_am_i().await);
     }
+    let said =
+        in_a_pod("api::a_program_in_a_pod_talks_to_the_api_as_its_service_account", "").await;
+    assert!(said.contains("the API knows me as system:serviceaccount:default:me\n"), "{said}");
+}
+
+#[tokio::test]
+async fn a_program_in_a_pod_that_names_a_missing_kubeconfig_talks_to_no_other_cluster() {
+    if std::env::var_os(INSIDE).is_some() {
+        let refused = homeostat::client::from_env(Env::system()).await.map(drop).unwrap_err();
+        return println!("{}", refused.chain());
+    }
+    let test = "api::a_program_in_a_pod_that_names_a_missing_kubeconfig_talks_to_no_other_cluster";
+    let said = in_a_pod(test, "/nowhere/config").await;
+    assert!(said.contains("there is no kubeconfig /nowhere/config: "), "{said}");
+}
+
+/// What that test of this program prints in a Pod, with that in `$KUBECONFIG`.
+async fn in_a_pod(test: &str, kubeconfig: &str) -> String {
     let env = Env::system();
     // Any range will do that no other test is likely to have.
-    let octet = u8::try_from(96 + std::process::id() % 31).unwrap();
+    let numbers = std::process::id() + u32::from(!kubeconfig.is_empty());
+    let octet = u8::try_from(96 + numbers % 31).unwrap();
     let mut config = ServerConfig::new(env.clone());
     config.service_range = AddressRange { base: Ipv4Addr::new(127, octet, 0, 0), prefix: 16 };
     let server = Server::new(config);
@@ -39,7 +58,6 @@ async fn a_program_in_a_pod_talks_to_the_api_as_its_service_account() {
     cluster.create("configmaps", json!({ "metadata": { "name": "root" }, "data": data })).await;
     let program = std::env::current_exe().unwrap();
     let name = program.file_name().unwrap().to_str().unwrap();
-    let test = "api::a_program_in_a_pod_talks_to_the_api_as_its_service_account";
     let field = json!({ "fieldPath": "metadata.namespace" });
     let sources = json!([
         { "serviceAccountToken": { "path": "token" } },
@@ -55,7 +73,10 @@ async fn a_program_in_a_pod_talks_to_the_api_as_its_service_account() {
         "containers": [{
             "name": "main", "image": "busybox",
             "command": [format!("/program/{name}"), "--exact", test, "--nocapture"],
-            "env": [{ "name": INSIDE, "value": "yes" }],
+            "env": [
+                { "name": INSIDE, "value": "yes" },
+                { "name": "KUBECONFIG", "value": kubeconfig },
+            ],
             "volumeMounts": [
                 { "name": "program", "mountPath": "/program", "readOnly": true },
                 { "name": "access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount" },
@@ -67,9 +88,9 @@ async fn a_program_in_a_pod_talks_to_the_api_as_its_service_account() {
         |pod: &Value| matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     cluster.until("client", over).await;
     let said = cluster.logs("client", "").await;
-    assert!(said.contains("the API knows me as system:serviceaccount:default:me\n"), "{said}");
     cluster.stop().await;
     serving.abort();
+    said
 }
 
 /// The name the API has for whoever asks from here.

@@ -12,33 +12,33 @@ use crate::error::{Error, Result};
 
 /// A client for the cluster that `$KUBECONFIG`, `~/.kube/config` or the Pod's service account names,
 /// in this order (Go's controller-runtime asks the Pod before `~/.kube/config`, which few Pods have);
-/// [`connect`](super::connect) says what it does.
+/// [`connect`](super::connect) says what it does. The first of them that is meant is the one that
+/// counts: files that `$KUBECONFIG` names, and a `~/.kube/config` that is there, are never passed over
+/// for another cluster because they cannot be used.
 ///
 /// # Errors
-/// When none of them is there, or the one that is cannot be used: which, why, and what to do.
+/// When none of them is there, or the one that is meant cannot be used: which, why, and what to do.
 pub async fn from_env(env: Env) -> Result<kube::Client> {
     super::connect(&config_from_env().await?, env)
 }
 
 /// Which cluster the environment names.
 pub(crate) async fn config_from_env() -> Result<Config> {
-    if let Ok(config) = Config::infer().await {
-        return Ok(config);
-    }
     let files = files();
     // The usual one is meant only where it is; the named ones should be there.
     let is_meant = |file: &PathBuf| file.exists() || usual_file().as_ref() != Some(file);
-    if files.iter().any(is_meant) {
-        return of_files(&files, None).await;
-    }
-    // A Pod, but not one that may speak to its API.
-    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+    let mut config = if files.iter().any(is_meant) {
+        of_files(&files, None).await?
+    } else if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
         let said = |error| format!("the service account of this Pod cannot be used: {error}");
-        return Config::incluster().map_err(|error| Error::transient(said(error)));
-    }
-    Err(Error::transient(
-        "no cluster is named: point KUBECONFIG at a kubeconfig file, or run in a Pod",
-    ))
+        Config::incluster().map_err(|error| Error::transient(said(error)))?
+    } else {
+        return Err(Error::transient(
+            "no cluster is named: point KUBECONFIG at a kubeconfig file, or run in a Pod",
+        ));
+    };
+    config.apply_debug_overrides();
+    Ok(config)
 }
 
 /// The current context of a kubeconfig file.

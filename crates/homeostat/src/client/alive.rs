@@ -75,25 +75,52 @@ async fn a_body_whose_server_is_gone_breaks_within_a_minute() {
     }
 }
 
-/// What the system does of its own accord for a connection: `02` is asking whether anybody is there.
+/// The client's end of a connection, as the system shows it: what it does of its own accord (`02` is
+/// asking whether anybody is there), and the number by which it knows the socket.
+#[cfg(target_os = "linux")]
+fn shown(held: &std::net::TcpStream) -> (String, String) {
+    let ports = (held.peer_addr().unwrap().port(), held.local_addr().unwrap().port());
+    let ends = [ports.0, ports.1].map(|port| format!(":{port:04X}"));
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1])).unwrap();
+    (row[5].to_owned(), row[9].to_owned())
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_system_asks_for_the_other_end_of_silent_connections() {
     let (answer, client, held) = abandoned("").await;
-    let ports = (held.peer_addr().unwrap().port(), held.local_addr().unwrap().port());
-    let ends = [ports.0, ports.1].map(|port| format!(":{port:04X}"));
-    let timer = || {
-        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-        let mut rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-        let row = rows.find(|row| row[1].ends_with(&ends[0]) && row[2].ends_with(&ends[1]));
-        row.map(|row| row[5].to_owned()).unwrap_or_default()
-    };
     // `01` as long as something that was sent has not arrived.
-    let mut is = timer();
+    let mut is = shown(&held).0;
     while is.starts_with("01:") {
         tokio::task::yield_now().await;
-        is = timer();
+        is = shown(&held).0;
     }
     assert!(is.starts_with("02:"), "{is}");
+    drop((answer, client));
+}
+
+/// Whatever is spoken on it: over HTTP/1.1 nobody else would notice.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_system_gives_up_a_connection_whose_other_end_is_gone_within_a_minute() {
+    use rustix::net::sockopt;
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+    let (answer, client, held) = abandoned("?watch=true").await;
+    let name = format!("socket:[{}]", shown(&held).1);
+    let mut files = std::fs::read_dir("/proc/self/fd").unwrap().map(|file| file.unwrap().path());
+    let is_it = |file: &std::path::PathBuf| {
+        std::fs::read_link(file).is_ok_and(|target| target.to_string_lossy() == name)
+    };
+    let number = files.find(is_it).unwrap().file_name().unwrap().to_string_lossy().parse().unwrap();
+    let process = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let socket = pidfd_getfd(process, number, PidfdGetfdFlags::empty()).unwrap();
+    assert!(sockopt::socket_keepalive(&socket).unwrap());
+    let silent = sockopt::tcp_keepidle(&socket).unwrap();
+    let unanswered =
+        sockopt::tcp_keepintvl(&socket).unwrap() * sockopt::tcp_keepcnt(&socket).unwrap();
+    assert!(silent + unanswered <= Duration::from_secs(60), "{silent:?} and {unanswered:?}");
     drop((answer, client));
 }

@@ -18,16 +18,21 @@ use crate::error::{Error, Result};
 
 /// How long the server may take to begin its answer; requests of reconciles have shorter limits.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How often a silent connection is asked by the system whether it is still there.
+/// How long a connection may be silent before the system asks whether the other end is still there,
+/// how long it waits for each answer, and how often it asks: a minute in all, as [`Connections`] allow
+/// by themselves over HTTP/2. HTTP/1.1 has nothing else that would notice.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
 
 /// A client for the cluster that `config` names; nothing is connected yet.
 ///
 /// Requests share HTTP/2 connections (HTTP/1.1 where the server knows nothing else), watches have
 /// connections of their own, so that neither waits for the other. A connection must come about
-/// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed.
-/// That the server cannot be reached is told in the log once, and once that it can be again.
-/// Nothing is sent twice by this client itself: requests of reconciles are, where that is safe.
+/// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed
+/// within a minute. That the server cannot be reached is told in the log once, and once that it can
+/// be again. Nothing is sent twice by this client itself: requests of reconciles are, where that is
+/// safe.
 ///
 /// The proxy that `config` names (`proxy-url`, or `$HTTPS_PROXY` where it does not say) is used for
 /// everything, except for hosts in `$NO_PROXY`; it may be an `http`, an `https` or a `socks5` one,
@@ -119,6 +124,8 @@ fn connector(
     // Of several addresses of a host, each gets its part of the time.
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(KEEPALIVE));
+    http.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    http.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     let way = Way::to(config, except, http)?;
     let tls = config.rustls_client_config()?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();

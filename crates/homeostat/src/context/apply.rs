@@ -1,7 +1,9 @@
 //! Server-side apply of children, left out when nothing would change.
 //!
 //! The runtime remembers what it applied to a child and what came of it. The same wish and an
-//! unchanged child (status aside) need no write; anything else is sent, and the server decides.
+//! unchanged child (status aside) need no write; anything else is sent, and the server decides. What
+//! an earlier process applied it does not know (caches keep no managed fields, which would tell), so
+//! a child is sent once by each process; the server writes nothing if nothing changes.
 //! The child is looked at first, in the cache or (a kind that was not declared) in the API: a
 //! stranger's is never written to.
 
@@ -25,7 +27,9 @@ use crate::kind::{AnyObject, Kind};
 
 impl<K: AnyObject> Context<K> {
     /// Server-side apply of a child: owner reference and namespace set, fields of other managers
-    /// taken over by force, no write when nothing would change.
+    /// taken over by force, no request when nothing would change. The first apply of a child by a
+    /// process is always sent: what it asks for is there already after a restart, and then the API
+    /// writes nothing, wakes nobody, and the change is [`Change::Unchanged`].
     ///
     /// An object of that name that nobody controls is adopted: it becomes the primary's child and
     /// goes with it, and an event `Adopted` on the primary names it. That is what
@@ -83,7 +87,7 @@ impl<K: AnyObject> Context<K> {
     async fn apply_as<T: AnyObject>(&self, mut desired: T, origin: Origin) -> Result<Applied<T>> {
         let (kind, primary) = (self.kind_of(&desired)?, self.primary());
         if desired.meta().name.is_none() {
-            return Err(nameless(&kind));
+            return Err(nameless(&kind, "applied"));
         }
         owner::adopt((self.kind(), primary.meta()), &kind, desired.meta_mut())?;
         let key = Key::of(&desired);

@@ -94,16 +94,8 @@ impl<K: AnyObject> Context<K> {
             "resourceVersion": meta.resource_version,
             "finalizers": finalizers,
         }});
-        let (kind, key) = (self.kind(), self.key());
-        let patched =
-            self.patch_part::<K>(None, "finalizer", (kind, key), &Patch::Merge(patch)).await?;
-        let meta = patched.meta();
-        let unheld = meta.finalizers.as_ref().is_none_or(Vec::is_empty)
-            && meta.deletion_grace_period_seconds.unwrap_or_default() == 0;
-        if meta.deletion_timestamp.is_some() && unheld {
-            // The last finalizer went, and the object with it.
-            self.expect_end(kind, key, meta.uid.as_deref(), crate::cache::Expect::Deleted);
-        }
+        let whose = (self.kind(), self.key());
+        self.patch_part::<K>(None, "finalizer", whose, &Patch::Merge(patch)).await?;
         Ok(())
     }
 }

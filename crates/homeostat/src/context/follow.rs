@@ -9,7 +9,7 @@ use super::{Context, PATIENCE};
 use crate::cache::{Caches, Delta, Informer, Scope, SourceState, Subscription};
 use crate::controller;
 use crate::error::{Error, Result};
-use crate::key::Key;
+use crate::key::{Key, NameOrKey};
 use crate::kind::{AnyObject, Kind, Object, View};
 use crate::queue::Queue;
 
@@ -17,8 +17,9 @@ use crate::queue::Queue;
 pub(super) type Place = (Kind, Key);
 
 impl<K: AnyObject> Context<K> {
-    /// Reads an object beside the primary, and runs this reconcile again whenever it changes, comes
-    /// or goes: for a Secret or ConfigMap that the primary names. `None` if there is none (yet).
+    /// Reads an object, by its name beside the primary or by its key, and runs this reconcile again
+    /// whenever it changes, comes or goes: for a Secret or ConfigMap that the primary names. `None` if
+    /// there is none (yet).
     ///
     /// Its kind need not be declared and permission for that one object suffices: it has a watch of
     /// its own, shared by all keys that follow it. It is followed until a reconcile of this key ends
@@ -38,7 +39,7 @@ impl<K: AnyObject> Context<K> {
     ///         None => "none yet".to_owned(), // its coming wakes this reconcile
     ///     };
     ///     let note = serde_json::json!({ "data": { "seen": seen } });
-    ///     ctx.merge_patch::<ConfigMap>(ctx.key(), &note).await?;
+    ///     ctx.merge_patch_primary(&note).await?;
     ///     Ok(Outcome::Done)
     /// }
     /// # homeostat_testing::on_cluster(async |cluster| {
@@ -57,9 +58,9 @@ impl<K: AnyObject> Context<K> {
     ///
     /// # Errors
     /// Transient when the object cannot be watched: no permission, no such kind, no answer in 5 s.
-    pub async fn follow<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {
+    pub async fn follow<T: Object>(&self, object: impl NameOrKey) -> Result<Option<Arc<T>>> {
         let kind = Kind::of::<T>();
-        self.follow_of(&kind, &self.key_beside(&kind, name)).await
+        self.follow_of(&kind, &self.key_meant(&kind, &object)).await
     }
 
     /// The same for an object of any kind and namespace.

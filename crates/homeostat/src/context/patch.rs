@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::barrier::Part;
 use super::request::Answer;
 use super::{Change, Context, request};
-use crate::cache::Entry;
+use crate::cache::{Entry, Expect};
 use crate::error::Result;
-use crate::key::Key;
+use crate::key::{Key, NameOrKey};
 use crate::kind::{AnyObject, Kind, Object};
 
 impl<K: AnyObject> Context<K> {
@@ -25,24 +25,30 @@ impl<K: AnyObject> Context<K> {
     ///
     /// ```
     /// use homeostat::kube::api::Patch;
-    /// use homeostat::{Context, Key, Result};
+    /// use homeostat::{Context, Result};
     /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
     /// use serde_json::json;
     ///
     /// /// Lists are merged by the keys of their elements: the other containers stay.
-    /// async fn add_sidecar(context: &Context<Deployment>, key: &Key) -> Result<()> {
+    /// async fn add_sidecar(context: &Context<ConfigMap>) -> Result<()> {
     ///     let sidecar = json!({ "name": "log", "image": "busybox", "command": ["sleep", "inf"] });
     ///     let spec = json!({ "template": { "spec": { "containers": [sidecar] } } });
     ///     let patch = Patch::Strategic(json!({ "spec": spec }));
-    ///     context.patch::<Deployment>(key, &patch).await?;
+    ///     context.patch::<Deployment>("web", &patch).await?; // beside the primary
     ///     Ok(())
     /// }
     /// ```
     ///
     /// # Errors
     /// What the API says; that there is no such object too.
-    pub async fn patch<T: Object>(&self, key: &Key, patch: &Patch<Value>) -> Result<Arc<T>> {
-        self.patch_of(&Kind::of::<T>(), key, patch).await
+    pub async fn patch<T: Object>(
+        &self,
+        object: impl NameOrKey,
+        patch: &Patch<Value>,
+    ) -> Result<Arc<T>> {
+        let kind = Kind::of::<T>();
+        self.patch_of(&kind, &self.key_meant(&kind, &object), patch).await
     }
 
     /// The same for a kind known only at run time.
@@ -66,18 +72,33 @@ impl<K: AnyObject> Context<K> {
     pub async fn patch_subresource<T: Object>(
         &self,
         part: &'static str,
-        key: &Key,
+        object: impl NameOrKey,
         patch: &Patch<Value>,
     ) -> Result<Arc<T>> {
-        self.patch_part(Some(part), part, (&Kind::of::<T>(), key), patch).await
+        let kind = Kind::of::<T>();
+        let key = self.key_meant(&kind, &object);
+        self.patch_part(Some(part), part, (&kind, &key), patch).await
     }
 
     /// JSON merge patch of an object: [`Self::patch`] with the form that is wanted most.
     ///
     /// # Errors
     /// As [`Self::patch`].
-    pub async fn merge_patch<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        self.merge_patch_of(&Kind::of::<T>(), key, patch).await
+    pub async fn merge_patch<T: Object>(
+        &self,
+        object: impl NameOrKey,
+        patch: &Value,
+    ) -> Result<Arc<T>> {
+        let kind = Kind::of::<T>();
+        self.merge_patch_of(&kind, &self.key_meant(&kind, &object), patch).await
+    }
+
+    /// JSON merge patch of the primary itself.
+    ///
+    /// # Errors
+    /// As [`Self::patch`].
+    pub async fn merge_patch_primary(&self, patch: &Value) -> Result<Arc<K>> {
+        self.patch_part(None, "patch", (self.kind(), self.key()), &Patch::Merge(patch)).await
     }
 
     /// The same for a kind known only at run time.
@@ -97,9 +118,14 @@ impl<K: AnyObject> Context<K> {
     ///
     /// # Errors
     /// As [`Self::patch`].
-    pub async fn merge_patch_status<T: Object>(&self, key: &Key, patch: &Value) -> Result<Arc<T>> {
-        let patch = Patch::Merge(patch);
-        self.patch_part(Some("status"), "status", (&Kind::of::<T>(), key), &patch).await
+    pub async fn merge_patch_status<T: Object>(
+        &self,
+        object: impl NameOrKey,
+        patch: &Value,
+    ) -> Result<Arc<T>> {
+        let kind = Kind::of::<T>();
+        let (key, patch) = (self.key_meant(&kind, &object), Patch::Merge(patch));
+        self.patch_part(Some("status"), "status", (&kind, &key), &patch).await
     }
 
     /// Wants so many replicas of an object that can be scaled, of whatever kind it is, as
@@ -127,20 +153,39 @@ impl<K: AnyObject> Context<K> {
         patch: &Patch<impl Serialize + Debug>,
     ) -> Result<Arc<T>> {
         let (cached, answer) = self.send_patch(part, (kind, key), patch).await?;
-        let patched: Arc<T> = Arc::new(answer.decode(kind, key)?);
-        let change = change(cached.as_deref(), patched.meta().resource_version.as_deref());
-        let before = cached.as_ref().map(|entry| entry.json());
+        self.wrote(verb, (kind, key), cached.as_deref(), &answer)
+    }
+
+    /// Takes note of a write to an object that was there, which the API has answered with the object.
+    pub(super) fn wrote<T: AnyObject>(
+        &self,
+        verb: &'static str,
+        (kind, key): (&Kind, &Key),
+        cached: Option<&Entry>,
+        answer: &Answer,
+    ) -> Result<Arc<T>> {
+        let written: Arc<T> = Arc::new(answer.decode(kind, key)?);
+        let meta = written.meta();
+        let change = change(cached, meta.resource_version.as_deref());
+        let before = cached.map(Entry::json);
         let before = before.as_deref().map(str::as_bytes);
         self.note_change(verb, (kind, key), change, before, &answer.body);
-        self.expect_version(kind, key, patched.meta());
+        let is_held = meta.finalizers.as_ref().is_some_and(|all| !all.is_empty())
+            || meta.deletion_grace_period_seconds.unwrap_or_default() != 0;
+        if meta.deletion_timestamp.is_some() && !is_held {
+            // The last finalizer went, and the object with it.
+            self.expect_end(kind, key, meta.uid.as_deref(), Expect::Deleted);
+        } else {
+            self.expect_version(kind, key, meta);
+        }
         // The primary's next write is guarded by the version that this one made.
         if *key == self.run.key && kind == self.kind() {
-            let same = (patched.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>();
+            let same = (written.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>();
             // Written as another type: whole, where the reconcile knows the metadata alone.
             let same = same.ok().or_else(|| answer.decode(kind, key).map(Arc::new).ok());
             same.into_iter().for_each(|primary| self.set_primary(primary));
         }
-        Ok(patched)
+        Ok(written)
     }
 
     /// The object as the cache had it before, and what the API answered.

@@ -11,24 +11,18 @@ use super::{Context, request};
 use crate::cache::selector;
 use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
-use crate::key::Key;
+use crate::key::{Key, NameOrKey};
 use crate::kind::{AnyObject, Kind, Object, View};
 
 impl<K: AnyObject> Context<K> {
-    /// The object of that name in the primary's namespace; `None` if there is none.
+    /// The object of that name in the primary's namespace, or of that key anywhere; `None` if there
+    /// is none.
     ///
     /// # Errors
     /// [`crate::Error::Stale`] when the cache does not catch up with this key's writes within 5 s.
-    pub async fn get<T: Object>(&self, name: &str) -> Result<Option<Arc<T>>> {
-        self.get_key(&self.key_beside(&Kind::of::<T>(), name)).await
-    }
-
-    /// The object of that key; `None` if there is none.
-    ///
-    /// # Errors
-    /// As [`Self::get`].
-    pub async fn get_key<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        self.get_part(&Kind::of::<T>(), key, Part::of::<T>()).await
+    pub async fn get<T: Object>(&self, object: impl NameOrKey) -> Result<Option<Arc<T>>> {
+        let kind = Kind::of::<T>();
+        self.get_part(&kind, &self.key_meant(&kind, &object), Part::of::<T>()).await
     }
 
     /// The same for a kind known only at run time, read as [`kube::api::DynamicObject`] or as any
@@ -127,7 +121,7 @@ impl<K: AnyObject> Context<K> {
             self.note_read(kind, None, ReadFrom::Cache, found.len());
             return found.iter().map(|entry| entry.decode().map(Arc::new)).collect();
         }
-        self.list_live(kind, namespace, selector).await
+        self.list_live_of(kind, namespace, selector).await
     }
 
     /// The objects of a kind whose controller (by uid) is the primary, in key order.
@@ -179,7 +173,7 @@ impl<K: AnyObject> Context<K> {
     ///     let all = ctx.list::<ConfigMap>().await?;
     ///     let note = format!("{} of {}", users.len(), all.len());
     ///     let patch = serde_json::json!({ "metadata": { "annotations": { "used-by": note } } });
-    ///     ctx.merge_patch::<Secret>(ctx.key(), &patch).await?;
+    ///     ctx.merge_patch_primary(&patch).await?;
     ///     Ok(Outcome::Done)
     /// }
     /// # homeostat_testing::on_cluster(async |cluster| {
@@ -229,12 +223,14 @@ impl<K: AnyObject> Context<K> {
         found.iter().map(|entry| informer.typed(entry)).collect()
     }
 
-    /// The object as the API has it this moment.
+    /// The object as the API has it this moment, by its name in the primary's namespace or by its
+    /// key; `None` if there is none.
     ///
     /// # Errors
     /// What the API says, except that there is no such object.
-    pub async fn get_live<T: Object>(&self, key: &Key) -> Result<Option<Arc<T>>> {
-        self.get_live_of(&Kind::of::<T>(), key).await
+    pub async fn get_live<T: Object>(&self, object: impl NameOrKey) -> Result<Option<Arc<T>>> {
+        let kind = Kind::of::<T>();
+        self.get_live_of(&kind, &self.key_meant(&kind, &object)).await
     }
 
     /// The same for a kind known only at run time.
@@ -256,6 +252,11 @@ impl<K: AnyObject> Context<K> {
         };
         self.note_read(kind, Some(key), ReadFrom::Api, usize::from(answer.is_some()));
         Ok(answer)
+    }
+
+    /// The key that is meant: a name is one beside the primary.
+    pub(super) fn key_meant(&self, kind: &Kind, object: &impl NameOrKey) -> Key {
+        object.key_in(self.run.key.namespace().filter(|_| kind.is_namespaced()))
     }
 
     /// The key of an object beside the primary.

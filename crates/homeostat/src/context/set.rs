@@ -61,7 +61,7 @@ impl<K: AnyObject> Context<K> {
     ) -> Result<Vec<Applied<T>>> {
         let mut wanted = BTreeSet::new();
         for child in &desired {
-            let name = child.meta().name.as_deref().ok_or_else(|| nameless(kind))?;
+            let name = child.meta().name.as_deref().ok_or_else(|| nameless(kind, "applied"))?;
             if self.kind_of(child)? != *kind {
                 return Err(Error::terminal(format!("{name} is not a {kind}")));
             }
@@ -76,14 +76,14 @@ impl<K: AnyObject> Context<K> {
         for child in self.owned_of::<T>(kind).await? {
             let going = child.meta().deletion_timestamp.is_some();
             if !going && !wanted.contains(&Key::of(&*child)) {
-                self.delete(&*child).await?;
+                self.delete(child).await?;
             }
         }
         Ok(applied)
     }
 
     /// The key that a child will have: beside the primary unless it says otherwise.
-    fn key_of_child<T: AnyObject>(&self, kind: &Kind, child: &T) -> Key {
+    pub(super) fn key_of_child<T: AnyObject>(&self, kind: &Kind, child: &T) -> Key {
         let key = Key::of(child);
         match key.namespace() {
             Some(_) => key,

@@ -1,13 +1,12 @@
-//! Writes of whole objects: create and delete. Each one is journaled, and later reads of the same
-//! key wait for it.
+//! Objects that are made once. Each one is journaled, and later reads of the same key wait for it.
+//! It never writes to what is there.
 
 use std::sync::Arc;
 
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::PostParams;
 
 use super::barrier::Part;
 use super::{Change, Context, owner, request};
-use crate::cache::Expect;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind};
@@ -34,8 +33,8 @@ impl<K: AnyObject> Context<K> {
     ///         secret.metadata.generate_name = Some(format!("{}-", config.name_any()));
     ///         ctx.create(secret).await?;
     ///     }
-    ///     for secret in owned.iter().skip(wanted) {
-    ///         ctx.delete(&**secret).await?;
+    ///     for secret in owned.into_iter().skip(wanted) {
+    ///         ctx.delete(secret).await?;
     ///     }
     ///     Ok(Outcome::Done)
     /// }
@@ -88,41 +87,6 @@ impl<K: AnyObject> Context<K> {
         Ok(Arc::new(created))
     }
 
-    /// Deletes an object (uid precondition); already gone, or another one of that name, is
-    /// success. Dependents go in the background.
-    ///
-    /// # Errors
-    /// What the API says.
-    pub async fn delete<T: AnyObject>(&self, object: &T) -> Result<()> {
-        self.delete_with(object, &DeleteParams::background()).await
-    }
-
-    /// Deletes an object with other parameters (grace, propagation); the uid precondition is set.
-    ///
-    /// # Errors
-    /// What the API says.
-    pub async fn delete_with<T: AnyObject>(&self, object: &T, params: &DeleteParams) -> Result<()> {
-        let (kind, key) = (self.kind_of(object)?, Key::of(object));
-        let uid = object.meta().uid.clone();
-        let mut params = params.clone();
-        let preconditions = params.preconditions.take();
-        params.preconditions =
-            Some(Preconditions { uid: uid.clone(), ..preconditions.unwrap_or_default() });
-        let revision_guarded =
-            params.preconditions.as_ref().is_some_and(|p| p.resource_version.is_some());
-        let path = request::to(&kind, key.namespace());
-        self.memory(|memory| memory.disown(&(kind.clone(), key.clone())));
-        match self.send(path.delete(key.name(), &params)).await {
-            Ok(_) => {}
-            Err(error) if request::is_not_found(&error) => return Ok(()),
-            Err(error) if error.is_conflict() && !revision_guarded => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        self.note_write("delete", &kind, &key, Change::Deleted);
-        self.expect_end(&kind, &key, uid.as_deref(), Expect::Deleting);
-        Ok(())
-    }
-
     /// The object in the cache, if its kind is declared.
     pub(super) async fn get_cached<T: AnyObject>(
         &self,
@@ -136,6 +100,6 @@ impl<K: AnyObject> Context<K> {
 }
 
 /// The error for a child that has no name.
-pub(super) fn nameless(kind: &Kind) -> Error {
-    Error::terminal(format!("a {kind} without a name cannot be applied"))
+pub(super) fn nameless(kind: &Kind, what: &str) -> Error {
+    Error::terminal(format!("a {kind} without a name cannot be {what}"))
 }

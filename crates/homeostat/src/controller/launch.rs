@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Controller;
 use super::crew;
 use super::declare::{Declaration, Declared};
+use super::outside::SourceHealth;
 use super::worker::Worker;
 use crate::Env;
 use crate::cache::{Caches, Informer, KindCache, SourceState};
@@ -49,6 +50,8 @@ pub(crate) struct Launched {
     pub(crate) shifts: Arc<Shifts>,
     pub(crate) workers: JoinSet<()>,
     pub(crate) memories: Arc<Memories>,
+    /// How its sources outside the API are.
+    pub(crate) outside: Vec<SourceHealth>,
     primaries: KindCache,
     follows_lease: bool,
     /// Held for what they wake: those that no reconcile reads are nobody else's.
@@ -165,8 +168,11 @@ impl<K: AnyObject> Launch for Controller<K> {
         for task in tasks {
             workers.spawn(world.stop.clone().run_until_cancelled_owned(task).map(drop));
         }
-        for outside in sources {
-            let words = outside.run(world.env.clone(), primaries.clone(), queue.clone());
+        let mut outside = Vec::new();
+        for source in sources {
+            let how = SourceHealth::new(&name, &source, world.metrics.source_panics(&name));
+            outside.push(how.clone());
+            let words = source.run(world.env.clone(), primaries.clone(), queue.clone(), how);
             workers.spawn(world.stop.clone().run_until_cancelled_owned(words).map(drop));
         }
 
@@ -220,6 +226,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             shifts,
             workers,
             memories,
+            outside,
             primaries,
             follows_lease,
             _caches,

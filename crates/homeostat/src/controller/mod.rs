@@ -31,6 +31,7 @@ use crate::queue::{Backoff, Debounce, Rate, Rules};
 pub(crate) use launch::{Follower, Launch, Launched, World, is_decided};
 pub use lookup::Lookup;
 pub use outside::Source;
+pub(crate) use outside::SourceHealth;
 pub use predicate::Predicate;
 use reach::Reach;
 use reconcile::Boxed;

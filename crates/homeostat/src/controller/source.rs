@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Predicate;
 use super::mapper::Mapper;
 use crate::cache::{Delta, Entry, KindCache, Owner};
@@ -39,7 +41,9 @@ pub(super) fn primary(
         }
         let trigger = match (&delta.old, &delta.new) {
             (Some(old), Some(new)) => {
-                if is_a_new_wish(old, new) {
+                // Of a key that is well nothing is to be mended, and whole objects need no look.
+                let failures = memories.with_known(&key, |memory| memory.failures);
+                if failures.is_some_and(|count| count > 0) && is_a_new_wish(old, new) {
                     queue.mended(&key);
                 }
                 let (from, to) = (&old.header.resource_version, &new.header.resource_version);
@@ -57,11 +61,23 @@ pub(super) fn primary(
 }
 
 /// Whether somebody wants something else of the object: whatever it failed for may be put right.
+///
+/// Of a kind without a generation (`ConfigMap`, `Secret`) everything is compared that a generation
+/// would count: all but the metadata and the status, which controllers write, this one too. A key
+/// that fails and writes there each time is not to be mended by itself.
 fn is_a_new_wish(old: &Entry, new: &Entry) -> bool {
-    let (old, new) = (&old.header, &new.header);
-    old.uid != new.uid
-        || old.generation != new.generation
-        || old.deletion_timestamp != new.deletion_timestamp
+    let (before, after) = (&old.header, &new.header);
+    before.uid != after.uid
+        || before.generation != after.generation
+        || before.deletion_timestamp != after.deletion_timestamp
+        || (after.generation.is_none() && wish(old) != wish(new))
+}
+
+/// What the object says beside its metadata and its status; `None` if it cannot be read.
+fn wish(entry: &Entry) -> Option<Value> {
+    let mut object = entry.value().ok()?;
+    object.as_object_mut()?.retain(|field, _| field != "metadata" && field != "status");
+    Some(object)
 }
 
 /// The keys that a change of another kind wakes.

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::{Finding, HotLoop};
 use crate::cache::Entry;
+use crate::context::Change;
 use crate::difference::{self, FieldChange};
 use crate::journal::Write;
 use crate::key::Key;
@@ -90,7 +91,7 @@ impl Detector {
         let limits = self.limits;
         let activity = self.activity(key, now);
         activity.reconciles = activity.reconciles.saturating_add(1);
-        for write in run.writes.iter().filter(|write| !write.fields.is_empty()) {
+        for write in run.writes.iter().filter(|write| counts(write)) {
             activity.changed(write);
         }
         activity.woken(run.triggers);
@@ -150,6 +151,12 @@ impl Detector {
             }
         }
     }
+}
+
+/// Whether a write changed something: a field that is known, or whether the object is there at all.
+/// Who makes a child that somebody else deletes is in a loop like one that sets a field back.
+fn counts(write: &Write) -> bool {
+    !write.fields.is_empty() || matches!(write.change, Change::Created | Change::Deleted)
 }
 
 impl Activity {

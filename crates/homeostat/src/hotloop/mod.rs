@@ -32,8 +32,9 @@ pub struct HotLoop {
     /// So many times a field of one object was set back to a value it had before; 10 by default.
     /// Somebody else wants another value, or two reconciles disagree.
     pub flips: u32,
-    /// So many times one object was changed; 200 by default. A reconcile that writes something new
-    /// every time (a clock, a random name) wakes itself.
+    /// So many times one object was changed, made or deleted; 200 by default. A reconcile that writes
+    /// something new every time (a clock, a random name) wakes itself; one that makes a child again
+    /// and again has somebody who deletes it.
     pub writes: u32,
     /// So many reconciles, whatever they did; 600 by default.
     pub reconciles: u32,
@@ -50,8 +51,8 @@ impl Default for HotLoop {
 pub struct Finding {
     /// How often the key was reconciled within the window so far.
     pub reconciles: u32,
-    /// The object that this key's reconciles changed most often, and how often; `None` when they
-    /// change nothing.
+    /// The object that this key's reconciles changed (or made, or deleted) most often, and how often;
+    /// `None` when they change nothing.
     pub object: Option<(Kind, Key, u32)>,
     /// The object whose events woke it most often, and how often.
     pub woken_by: Option<(Kind, Key, u32)>,

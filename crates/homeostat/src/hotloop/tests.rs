@@ -71,6 +71,29 @@ fn something_new_every_time_is_a_loop_when_it_is_fast() {
 }
 
 #[test]
+fn a_child_that_is_made_and_deleted_without_end_is_named() {
+    let child = |change: Change, name: &str| Write {
+        change,
+        key: Key::namespaced("default", name),
+        fields: Vec::new(),
+        ..write("", 0, 0)
+    };
+    let pace = Duration::from_millis(200); // 300 times a minute
+    let (run, finding) = first(600, pace, |_| vec![child(Change::Created, "child")]).unwrap();
+    assert_eq!((run, &*finding.fields), (199, &[][..]));
+    assert_eq!(
+        finding.to_string(),
+        "hot loop: reconciled 200 times in 60s, ConfigMap default/child changed 200 times"
+    );
+    let deleted = first(600, pace, |_| vec![child(Change::Deleted, "child")]).unwrap();
+    assert_eq!(deleted.0, 199, "and so is the other one's part");
+    // Children of other names, and writes that change nothing, are no loop.
+    let other = |run: u64| vec![child(Change::Created, &format!("child-{run}"))];
+    assert_eq!(first(600, pace, other), None);
+    assert_eq!(first(600, pace, |_| vec![child(Change::Unchanged, "child")]), None);
+}
+
+#[test]
 fn reconciling_without_end_is_a_loop_without_a_field() {
     let (run, finding) = first(1000, Duration::from_millis(1), |_| Vec::new()).unwrap();
     assert_eq!((run, finding.object, finding.fields.len()), (599, None, 0));

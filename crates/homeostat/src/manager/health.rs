@@ -13,6 +13,7 @@ use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::contained::contained;
 use crate::context::Memories;
+use crate::controller::SourceHealth;
 use crate::event::Recorder;
 use crate::key::Key;
 use crate::kind::Kind;
@@ -28,7 +29,8 @@ const SILENT: Duration = Duration::from_secs(15 * 60);
 /// One part of a manager and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at: `source Pod`, `source Secret (app=web)`, `lease web (leading)`.
+    /// What was looked at: `source Pod`, `source Secret (app=web)`, `source orders of web` (outside the
+    /// API), `lease web (leading)`.
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
@@ -139,6 +141,7 @@ pub(super) struct Observer {
     pub(super) fence: Fence,
     pub(super) lease: Option<String>,
     pub(super) controllers: Vec<Readings>,
+    pub(super) outside: Vec<SourceHealth>,
     pub(super) probes: Probes,
     pub(super) runnables: Vec<Arc<str>>,
     pub(super) trouble: Trouble,
@@ -183,6 +186,11 @@ impl Observer {
             Check { name: format!("source {}", informer.words()), problem, note }
         });
         let mut checks: Vec<Check> = sources.collect();
+        checks.extend(self.outside.iter().map(|outside| Check {
+            name: format!("source {} of {}", outside.source, outside.controller),
+            problem: outside.problem(),
+            note: None,
+        }));
         if let Some(lease) = &self.lease {
             let role = if self.fence.is_open() { "leading" } else { "following" };
             let (name, problem) = (format!("lease {lease} ({role})"), self.fence.problem());

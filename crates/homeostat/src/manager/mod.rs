@@ -255,6 +255,21 @@ impl Manager {
         self
     }
 
+    /// How many reconciles the journal keeps; 4096 by default, at least one. The older ones go, and
+    /// [`Journal::total`] still counts them. To be called before [`Self::journal`]: it begins anew.
+    ///
+    /// ```
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// let manager = cluster.manager().journal_capacity(100_000);
+    /// # assert_eq!(manager.journal().total(), 0);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn journal_capacity(mut self, records: usize) -> Self {
+        self.journal = Journal::with_capacity(records);
+        self
+    }
+
     /// The journal of all its controllers.
     #[must_use]
     pub fn journal(&self) -> Journal {

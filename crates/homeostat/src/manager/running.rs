@@ -140,6 +140,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         fence: leadership.fence.clone(),
         lease: lease_name,
         controllers: controllers.iter().map(readings).collect(),
+        outside: controllers.iter().flat_map(|one| one.outside.clone()).collect(),
         probes: Probes::new(probes),
         runnables: runnables.iter().map(|runnable| runnable.name().clone()).collect(),
         trouble: Trouble::none(),

@@ -80,6 +80,7 @@ pub struct Metrics {
     pub(crate) sources: SourceMetrics,
     pub(crate) events_dropped: Counter,
     map_failures: Counters<1>,
+    source_panics: Counters<1>,
     stale: Counters<1>,
     pub(crate) unseen_writes: Gauges,
     pub(crate) known_children: Gauges,
@@ -117,6 +118,7 @@ impl Metrics {
             sources,
             events_dropped: Counter::default(),
             map_failures: Family::default(),
+            source_panics: Family::default(),
             stale: Family::default(),
             unseen_writes: Family::default(),
             known_children: Family::default(),
@@ -128,6 +130,11 @@ impl Metrics {
     /// How often a map of that controller had no answer.
     pub(crate) fn map_failures(&self, controller: &str) -> Counter {
         self.map_failures.get_or_create_owned(&of(controller))
+    }
+
+    /// How often a source of that controller outside the API panicked.
+    pub(crate) fn source_panics(&self, controller: &str) -> Counter {
+        self.source_panics.get_or_create_owned(&of(controller))
     }
 
     /// How often a reconcile of that controller waited for a cache in vain.
@@ -191,6 +198,11 @@ impl Metrics {
             "homeostat_map_failures",
             "How often a map had no answer and was asked again",
             self.map_failures.clone(),
+        );
+        all.register(
+            "homeostat_source_panics",
+            "How often a source outside the API panicked and was asked again",
+            self.source_panics.clone(),
         );
         all.register(
             "homeostat_stale_reads",

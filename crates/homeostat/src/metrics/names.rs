@@ -11,7 +11,7 @@ use crate::queue::Queue;
 use crate::{Env, Kind};
 
 /// Those of controller-runtime and client-go first, then ours.
-const NAMES: [&str; 36] = [
+const NAMES: [&str; 37] = [
     "controller_runtime_active_workers gauge",
     "controller_runtime_max_concurrent_reconciles gauge",
     "controller_runtime_reconcile counter",
@@ -41,6 +41,7 @@ const NAMES: [&str; 36] = [
     "homeostat_queue_waiting gauge",
     "homeostat_source_failures counter",
     "homeostat_source_lists counter",
+    "homeostat_source_panics counter",
     "homeostat_source_silent_seconds gauge",
     "homeostat_source_skipped_objects counter",
     "homeostat_source_synced gauge",
@@ -58,7 +59,7 @@ fn every_metric_has_its_name_and_there_is_no_other() {
     // A family shows once it has something to show.
     ControllerMetrics::new(&metrics, "c");
     metrics.queue.read("c", &Queue::new(env), std::iter::empty());
-    drop((metrics.map_failures("c"), metrics.stale("c")));
+    drop((metrics.map_failures("c"), metrics.source_panics("c"), metrics.stale("c")));
     metrics.request(&Method::GET, Some(StatusCode::OK), Duration::ZERO);
     drop(metrics.webhook.asked("/validate"));
     metrics.webhook.answered("/validate", StatusCode::OK, Duration::ZERO);

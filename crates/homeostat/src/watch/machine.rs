@@ -4,7 +4,7 @@
 //!            ┌──────────────── relist (410, refused, broken start) ◀───────────────┐
 //!            ▼                                                                     │
 //!  begin ▶ streaming list ──initial-events-end──▶ watching ──closed──▶ watching    │
-//!            │ not supported                         ▲   └───────────────error─────┤
+//!            │ not supported, cut off                ▲   └───────────────error─────┤
 //!            ▼                                       │                             │
 //!          paged list ───────── last page ───────────┘                          pausing
 //! ```
@@ -68,6 +68,9 @@ pub struct Machine {
     streaming: bool,
     /// Streaming lists in a row that were not finished.
     unfinished: u32,
+    /// Whether the last streaming list broke: the next list is in pages. If that works, it was the
+    /// stream; if it does not, it was the connection, and the one after may stream again.
+    broke: bool,
     /// Whether pages may be used; off after a continue token expired.
     paged: bool,
     /// Whether the next list must be a consistent read instead of "not older than".
@@ -91,6 +94,7 @@ impl Default for Machine {
             revision: None,
             streaming: true,
             unfinished: 0,
+            broke: false,
             paged: true,
             consistent: false,
             older_answers: 0,
@@ -163,6 +167,11 @@ impl Machine {
                 self.list(dice)
             }
             (State::Streaming { .. }, Input::Closed | Input::Silent) => self.without_streaming(),
+            (State::Streaming { .. }, Input::Broken(why)) => {
+                let step = self.pause(State::ToList, why, dice);
+                self.broke = true;
+                step
+            }
             (State::Paging { first: false }, Input::Refused(refusal)) if refusal.is_gone() => {
                 // The continue token has expired; in one piece the list cannot expire.
                 self.paged = false;
@@ -230,12 +239,15 @@ impl Machine {
             return Step { changes, next };
         }
         changes.push(Change::Synced(revision.to_owned()));
+        if self.broke {
+            self.not_finished();
+        }
         self.synced(revision);
         self.watch(changes, dice)
     }
 
     fn list<O>(&mut self, dice: f64) -> Step<O> {
-        if !self.streaming {
+        if !self.streaming || self.broke {
             return self.pages();
         }
         self.state = State::Streaming { opened: None };
@@ -274,6 +286,7 @@ impl Machine {
         let delay = self.backoff.delay(self.failures, dice);
         self.failures = self.failures.saturating_add(1);
         self.state = then;
+        self.broke = false;
         Step { changes: vec![Change::Pending(why)], next: Next::Wait(delay) }
     }
 
@@ -288,9 +301,15 @@ impl Machine {
 
     /// This list goes on in pages; the next one may stream again, unless that never works.
     fn without_streaming<O>(&mut self) -> Step<O> {
+        self.not_finished();
+        self.pages()
+    }
+
+    /// A streaming list came to nothing where pages did, or may.
+    fn not_finished(&mut self) {
         self.unfinished += 1;
         self.streaming = self.unfinished < UNFINISHED;
-        self.pages()
+        self.broke = false;
     }
 
     /// Whether there is a watch that has been open for long enough to count.

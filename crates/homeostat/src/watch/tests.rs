@@ -140,6 +140,43 @@ async fn a_list_that_was_cut_off_once_streams_again_the_next_time() {
     assert_eq!(tried, 3, "and not for ever: {asked:?}");
 }
 
+/// Which of the lists that were asked for were to stream.
+fn streamed_lists(followed: &Followed) -> Vec<bool> {
+    let asked = followed.script.asked();
+    let lists = asked
+        .iter()
+        .filter(|asked| asked.get("sendInitialEvents").is_some() || asked.get("watch").is_none());
+    lists.map(|asked| asked.get("sendInitialEvents").is_some()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_breaks_again_and_again_while_it_streams_is_read_in_pages() {
+    let broken = || watch([event("ADDED", &object("a", 1))], End::Break);
+    let gone = || event("ERROR", &json!({ "code": 410, "message": "too old" }));
+    let round = |revision| {
+        let listed = page(&[object("a", 1)], revision, None);
+        [broken(), listed, watch([gone()], End::Open)]
+    };
+    let rounds = (1..=3).flat_map(|number| round(10 * number));
+    let rest = [page(&[object("a", 1)], 40, None), watch([], End::Open)];
+    let followed = Followed::new(rounds.chain(rest));
+    followed.reaches(40).await;
+    let streamed = streamed_lists(&followed);
+    assert_eq!(streamed, [true, false, true, false, true, false, false], "and then for good");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_away_is_streamed_from_again() {
+    let away = || watch([], End::Break);
+    let back = streamed(&[object("a", 1)], 10, &[], End::Open);
+    // Stream and pages take turns for as long as neither works.
+    let followed = Followed::new((0..20).map(|_| away()).chain([back]));
+    followed.reaches(10).await;
+    let streamed = streamed_lists(&followed);
+    assert_eq!(streamed.len(), 21);
+    assert!(streamed.iter().enumerate().all(|(number, streams)| *streams == (number % 2 == 0)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_quiet_watch_that_ends_in_its_time_is_no_failure() {
     let life = Duration::from_secs(300);

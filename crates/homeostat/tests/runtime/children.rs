@@ -201,3 +201,27 @@ fn what_is_remembered_of_a_key_does_not_grow_with_its_reconciles() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_new_process_applies_each_child_once_and_changes_nothing_by_it() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "MQ==")).await;
+        let first = cluster.start(Controller::new(mirror).owns::<Secret>()).await;
+        let made = cluster.until_one::<Secret>("a", "the child", |_| true).await;
+        cluster.quiet().await;
+        first.stop().await.unwrap();
+        drop(cluster.writes.take());
+
+        let second = cluster.start(Controller::new(mirror).owns::<Secret>()).await;
+        let journal = second.journal();
+        let records = cluster.runs(&journal, 1).await;
+        let changes: Vec<Change> = records[0].writes.iter().map(|write| write.change).collect();
+        assert_eq!(changes, [Change::Unchanged], "what it did before is not known: {journal}");
+        cluster.patch::<ConfigMap>("a", json!({ "metadata": { "labels": { "x": "1" } } })).await;
+        let records = cluster.runs(&journal, 2).await;
+        assert!(records[1].writes.is_empty(), "and from then on it is: {journal}");
+        let now = cluster.get::<Secret>("a").await.unwrap();
+        assert_eq!(now.metadata.resource_version, made.metadata.resource_version);
+        second.stop().await.unwrap();
+    });
+}

@@ -23,6 +23,8 @@ pub enum Fault {
     Delay,
     /// Refused with 403.
     Forbid,
+    /// Refused with 409, as a webhook may.
+    Conflict,
     /// Refused with 503.
     Unavailable,
     /// Turned away for three seconds, as kube-apiserver's flow control does: in a line of text.
@@ -50,6 +52,7 @@ pub fn faulty(
                     answer?
                 }
                 Some(Fault::Forbid) => refusal(403, "Forbidden", "a rule is missing"),
+                Some(Fault::Conflict) => refusal(409, "Conflict", "the webhook says no"),
                 Some(Fault::Unavailable) => refusal(503, "ServiceUnavailable", "not yet"),
                 Some(Fault::Busy) => {
                     let words = "Too many requests, please try again later.\n";

@@ -233,3 +233,21 @@ fn probes_are_answered_until_the_end_of_a_stop() {
         assert!(std::net::TcpStream::connect(address).is_err(), "and no longer");
     });
 }
+
+#[test]
+fn the_journal_keeps_as_many_reconciles_as_the_manager_is_told() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        let controller = Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace);
+        let manager = cluster.manager().with(controller).journal_capacity(2);
+        let running = cluster.start_manager(manager).await;
+        let journal = running.journal();
+        cluster.until_recorded(&journal, |_| journal.total() == 3).await;
+        let kept: Vec<_> =
+            journal.records().iter().map(|record| record.key.name().to_owned()).collect();
+        assert_eq!(kept, ["b", "c"]);
+        running.stop().await.unwrap();
+    });
+}

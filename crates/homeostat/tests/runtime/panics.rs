@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homeostat::controller::Related;
+use futures::StreamExt;
+use homeostat::controller::{Related, Source};
 use homeostat::kube::{CustomResource, ResourceExt};
 use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -13,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::budget::budget;
-use crate::cluster::{config, endings, idle, on_cluster, secret};
+use crate::cluster::{config, endings, idle, on_cluster, secret, triggers};
 use crate::contract::{failure, scripted};
 
 #[test]
@@ -146,6 +147,72 @@ fn who_is_told_of_keys_that_are_given_up_may_panic() {
             cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
         }
         assert!(told.load(Ordering::SeqCst) >= 3);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_source_that_panics_over_one_word_is_named_and_counted_and_goes_on_with_the_next() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let (names, mut inbox) = tokio::sync::mpsc::unbounded_channel::<&str>();
+        let (noted, mut notes) = tokio::sync::mpsc::unbounded_channel();
+        let namespace = cluster.namespace.clone();
+        let words = futures::stream::poll_fn(move |context| inbox.poll_recv(context));
+        let keys = words.map(move |name| {
+            noted.send(name).unwrap();
+            assert!(name != "bad", "a bad word");
+            Key::namespaced(&namespace, name)
+        });
+        let controller = Controller::new(idle::<ConfigMap>);
+        let controller = controller.watches_source(Source::stream("orders", keys));
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        let counted = |count: u8| {
+            let counter = "homeostat_source_panics_total{controller=\"configmap\"}";
+            running.metrics().contains(&format!("{counter} {count}\n"))
+        };
+        assert!(running.health().is_ready() && counted(0), "{}", running.metrics());
+
+        names.send("bad").unwrap();
+        assert_eq!(notes.recv().await, Some("bad"));
+        let health = running.health();
+        let named = "not ok source orders of configmap: it panicked: a bad word\n";
+        assert!(!health.is_ready() && health.to_string().contains(named), "{health}");
+        assert!(counted(1), "{}", running.metrics());
+
+        names.send("a").unwrap();
+        let records = cluster.runs(&journal, 2).await;
+        assert_eq!(triggers(&records[1]), "source orders");
+        assert!(running.health().is_ready(), "{}", running.health());
+        assert!(counted(1), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_source_that_only_panics_is_asked_ever_more_rarely_and_stays_named() {
+    on_cluster(async |cluster| {
+        let (noted, mut notes) = tokio::sync::mpsc::unbounded_channel();
+        let env = cluster.env.clone();
+        let cursed = futures::stream::poll_fn(move |_| {
+            noted.send(env.instant()).unwrap();
+            panic!("the line is cursed")
+        });
+        let controller = Controller::new(idle::<ConfigMap>);
+        let controller = controller.watches_source(Source::stream("cursed", cursed));
+        let running = cluster.start(controller).await;
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            asked.push(notes.recv().await.unwrap());
+        }
+        let (first, second) = (asked[1] - asked[0], asked[2] - asked[1]);
+        // One second, then two; jitter takes away a tenth at most.
+        assert!(first.as_millis() >= 900 && second.as_millis() >= 1800, "{first:?}, {second:?}");
+        let health = running.health();
+        let named = "not ok source cursed of configmap: it panicked: the line is cursed\n";
+        assert!(health.to_string().contains(named), "{health}");
         running.stop().await.unwrap();
     });
 }

@@ -2,6 +2,7 @@
 //! happens here; then their known traps, each with the test that nobody falls into it. Tests without
 //! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition`,
 //! `webhook`, `client` and `predicate` are unit tests of the crate, the others modules of this one.
+//! `cargo xtask tidy` finds tests that are named here and are not there.
 //!
 //! | what they do | test |
 //! |---|---|
@@ -14,6 +15,7 @@
 //! | queue: priorities | `queue::events_go_before_the_first_list_but_never_starve_it`, `queue::a_key_of_the_first_list_that_polls_is_not_low_for_ever` |
 //! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
 //! | results and errors | `contract::*` |
+//! | `RetryOnConflict` | `contract::a_conflict_is_a_quick_retry_and_no_failure`, `contract::a_write_to_what_somebody_changed_meanwhile_is_such_a_conflict`, `contract::endless_conflicts_become_failures` |
 //! | an event cuts a backoff short | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off` |
 //! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
@@ -24,11 +26,12 @@
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
-//! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api` |
+//! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api`, `sources::a_list_of_this_moment_does_not_wait_for_the_cache_and_is_not_answered_by_it` |
 //! | which cluster: kubeconfig, context, proxy | `configuration`, `client::a_proxy_*`, `client::a_socks_proxy_is_spoken_to_in_its_own_way` |
 //! | selectors and transforms of caches | `selections::*`, `trouble::what_a_manager_transforms_away_is_not_cached_and_costs_no_writes` |
 //! | warnings of the API are logged | `spans::requests_have_spans_and_what_the_api_warns_of_is_told_once` |
-//! | writes: create, patch, apply, delete with preconditions | `children::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
+//! | writes: create, update, patch, apply, delete with preconditions | `children::*`, `patches::*`, `replaces::*`, `deletes::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
+//! | servers that serve only while leading (`OnlyServeWhenLeader`), by `Runnable::while_leading` | `lifecycle::leader_work_runs_in_each_term_and_writes_nothing_outside` |
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
 //! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
 //! | conditions | `condition::*`, `status::*` |
@@ -56,12 +59,17 @@
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
 //! | low priority that starves or sticks | the two of the queue's priorities above |
-//! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
+//! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a source, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
+//! | `CreateOrPatch`: object and status in two writes, of which the second may be lost | `an_apply_is_one_write_and_leaves_the_status_alone` |
+//! | a delete by name that takes a stranger's object, and one that is refused and counts as done | `deletes::a_strangers_object_that_has_the_name_of_a_child_is_not_deleted`, `deletes::a_refusal_to_delete_what_is_still_there_is_no_success` |
+//! | an update over what somebody else wrote | `replaces::a_replacement_of_what_somebody_changed_meanwhile_is_a_quick_retry_from_fresh_state`, `replaces::what_was_not_read_cannot_replace_anything` |
 //! | updates that fight the server's defaults | `defaults_of_the_server_are_no_drift`, `restless::*` |
 //! | owners by name | `a_child_that_changes_hands_wakes_both_owners`, `context::owner` |
 //! | a second predicate replaces the first | `a_second_filter_narrows_the_first` |
 //! | lists in random order | `cache::typed_reads_get_list_and_select` |
-//! | a server that never ends the initial events | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages` |
+//! | a `Limit` that cuts a cached list anywhere, and a continue token that leads nowhere | cannot be written: a list of the context is whole and takes no limit |
+//! | bookmarks that are turned off under a streaming list, which then has no end | cannot be written: `watch::a_streaming_list_becomes_the_watch` asks for them every time |
+//! | a server that never ends the initial events, or whose proxy never passes them on | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages`, `watch::a_list_that_breaks_again_and_again_while_it_streams_is_read_in_pages` |
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
 //! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
@@ -72,7 +80,7 @@
 //! | checks that can only be added before the start | `lifecycle::a_check_may_come_later_and_one_that_panics_is_a_problem_in_words` |
 //! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
 //! | typed and unstructured copies of one kind | `kinds::a_typed_and_a_dynamic_view_of_one_kind_share_one_watch` |
-//! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
+//! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `client::the_system_gives_up_a_connection_whose_other_end_is_gone_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //!
 //! What they have and this runtime leaves out, and why.
@@ -85,6 +93,9 @@
 //! | resync (`SyncPeriod`) | a relist tells exact differences, so nothing is missed that a resync would find; `RequeueAfter` for what is outside |
 //! | aggregation of similar events, annotations on events (`AnnotatedEventf`) | events.k8s.io/v1 has series, and `related` and `action` for more words |
 //! | `DeleteAllOf`, dry run, evictions, tokens through the context | `Context::client` sends whatever `kube` knows, through the same fence, limits and metrics |
+//! | clients around a client: dry run, one namespace, a field owner, interceptors | a `kube::Client` is a `tower` service: a layer around it sees every request (`Manager::new`), as the faults of these tests do; the namespace is the primary's and the field manager the controller's name |
+//! | `ParallelizeUntil` | `futures::future::join_all` within a reconcile, `concurrency` between them |
+//! | a ready-made server as a runnable | a `Runnable` takes any future, a server's too, and the probes and webhooks have theirs |
 //! | a RESTMapper | a `Kind` says its plural; `Kind::discover` asks the API |
 //! | owner references without `controller` | what several own is nobody's to correct; `Related::owned_by_any` reads those that others wrote |
 //! | a second cluster in one manager | two managers: they share nothing |
@@ -291,6 +302,35 @@ fn defaults_of_the_server_are_no_drift() {
         cluster.nothing_more().await;
         let writes: usize = journal.records().iter().map(|record| record.writes.len()).sum();
         assert_eq!(writes, 1, "{journal}");
+    });
+}
+
+#[test]
+fn an_apply_is_one_write_and_leaves_the_status_alone() {
+    on_cluster(async |cluster| {
+        async fn deploy(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let template = homeostat_testing::pod_template("x", "c");
+            let selector = json!({ "matchLabels": { "app": "x" } });
+            let wish: Deployment = object(json!({
+                "metadata": { "name": config.name_any() },
+                "spec": { "replicas": 0, "selector": selector, "template": template },
+                "status": { "observedGeneration": 7, "replicas": 7 },
+            }));
+            context.apply(wish).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        drop(cluster.writes.take());
+        let running = cluster.start(Controller::new(deploy).owns::<Deployment>()).await;
+        let made = cluster.until_one::<Deployment>("a", "the child", |_| true).await;
+        let generation = made.status.and_then(|status| status.observed_generation);
+        assert_ne!(generation, Some(7));
+        cluster.nothing_more().await;
+        let mut writes = cluster.writes.take();
+        writes.retain(|write| write.contains("/deployments"));
+        assert_eq!(writes.len(), 1, "{writes:?}");
+        assert!(writes[0].starts_with("PATCH ") && writes[0].ends_with("/deployments/a"));
+        running.stop().await.unwrap();
     });
 }
 

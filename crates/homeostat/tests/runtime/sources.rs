@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use homeostat::journal::{Read, ReadFrom};
+use homeostat::kube::api::{Api, PostParams};
 use homeostat::kube::{CustomResource, ResourceExt};
 use homeostat::{Context, Controller, Key, Kind, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -103,6 +105,42 @@ fn kinds_that_were_not_declared_are_read_from_the_api() {
         let running = cluster.start(Controller::new(look)).await;
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records), ["done"]);
+    });
+}
+
+#[test]
+fn a_list_of_this_moment_does_not_wait_for_the_cache_and_is_not_answered_by_it() {
+    on_cluster(async |cluster| {
+        let client = cluster.client.clone();
+        let reconcile = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let client = client.clone();
+            async move {
+                // By somebody else: nothing that a read of the cache would wait for.
+                let api: Api<Secret> = Api::namespaced(client, ctx.key().namespace().unwrap());
+                let mut labelled = secret("b", "1");
+                labelled.labels_mut().insert("for".to_owned(), "me".to_owned());
+                for theirs in [secret("c", "1"), labelled] {
+                    api.create(&PostParams::default(), &theirs).await?;
+                }
+                let names = |all: Vec<Arc<Secret>>| -> Vec<String> {
+                    all.iter().map(|secret| secret.name_any()).collect()
+                };
+                assert_eq!(names(ctx.list_live("").await?), ["b", "c"]);
+                assert_eq!(names(ctx.list_live("for=me").await?), ["b"]);
+                let (kind, namespace) = (Kind::of::<Secret>(), ctx.key().namespace());
+                assert_eq!(names(ctx.list_live_of(&kind, namespace, "for!=me").await?), ["c"]);
+                let unread = ctx.list_live::<Secret>("a in b").await.unwrap_err();
+                assert!(unread.is_terminal(), "{unread}");
+                Ok(Outcome::Done)
+            }
+        };
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(reconcile).reads::<Secret>()).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records)[0], "done", "{}", running.journal());
+        let from_api = |read: &Read| read.from == ReadFrom::Api && read.key.is_none();
+        assert!(records[0].reads.iter().all(from_api), "{:?}", records[0].reads);
+        running.stop().await.unwrap();
     });
 }
 
