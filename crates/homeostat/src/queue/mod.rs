@@ -25,6 +25,8 @@
 
 mod backoff;
 mod chain;
+#[cfg(test)]
+mod end;
 mod line;
 mod machine;
 #[cfg(test)]
@@ -129,6 +131,7 @@ impl<T: Hash + Eq + Clone> Queue<T> {
                         return Poll::Ready(guarded.machine.hand_out(id));
                     }
                     if guarded.machine.is_over() {
+                        bell.ring_if(guarded.needs_sleeper()); // Who sleeps on would do so for ever.
                         return Poll::Ready(None);
                     }
                     sleep = Some(Box::pin(shared.sleep(guarded)));

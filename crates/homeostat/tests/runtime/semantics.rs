@@ -6,7 +6,7 @@
 //! | what they do | test |
 //! |---|---|
 //! | queue: one entry per key, never on two workers, once more if added meanwhile | `queue::a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile`, on several threads `threads::*` |
-//! | queue: shutdown drains or drops | `queue::shutting_down_drains_what_is_ready_and_drops_timers`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
+//! | queue: shutdown drains or drops, and ends every worker | `queue::end::*`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
 //! | queue: delays, the earlier wins, an event consumes them | `queue::of_two_timers_the_earlier_wins`, `queue::an_event_consumes_a_pending_requeue` |
 //! | queue: rate limits per key and for all; what is forgotten costs nothing | `queue::a_failing_key_waits_one_two_four_up_to_three_hundred_seconds`, `queue::a_rate_spreads_keys_out_after_a_burst`, `queue::a_key_that_is_well_costs_no_memory` |
 //! | queue: metrics | `lifecycle::queues_are_counted_under_the_names_that_dashboards_know` |
