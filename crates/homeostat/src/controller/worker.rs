@@ -290,8 +290,7 @@ impl<K: AnyObject> Worker<K> {
         let delay = match outcome {
             Outcome::Done => None,
             Outcome::Requeue => {
-                // Low: behind the keys of the first list too, if they are still waiting.
-                self.queue.add_low(key.clone(), Trigger::Requeued);
+                self.queue.add_last(key.clone(), Trigger::Requeued);
                 None
             }
             Outcome::RequeueAfter(delay) => Some(delay),

@@ -167,6 +167,12 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         self.shared.add(key, trigger, Priority::Low);
     }
 
+    /// Makes a key ready behind all that are ready now (in its lane: lanes take turns), those of
+    /// [`Self::add_low`] included: while there are any, it is the last of them.
+    pub fn add_last(&self, key: T, trigger: Trigger) {
+        self.change(|machine, now| machine.add(key, trigger, machine.last_priority(), now));
+    }
+
     /// Makes a key ready after `delay` ([`Trigger::Timer`]), or earlier on [`Self::add`].
     pub fn add_after(&self, key: T, delay: Duration) {
         self.add_after_for(key, delay, Trigger::Timer);

@@ -125,18 +125,40 @@ async fn a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requeued_key_goes_behind_those_already_waiting() {
+async fn a_requeued_key_goes_behind_those_already_waiting_and_before_those_that_come_later() {
     let env = env();
     let queue = queue(&env);
     for key in ["a", "b", "c"] {
         queue.add(key, Trigger::Initial);
     }
     let item = get(&queue).await;
-    queue.add(item.key, Trigger::Requeued);
+    queue.add_last(item.key, Trigger::Requeued);
     queue.done(&item.key);
-    for expected in ["b", "c", "a"] {
+    queue.add("d", source("event"));
+    for expected in ["b", "c", "a", "d"] {
         assert_eq!(get(&queue).await.key, expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeued_key_goes_behind_the_first_list_and_is_not_starved_there() {
+    let env = env();
+    let queue = Queue::new(env);
+    for key in 0..3 {
+        queue.add_low(key, Trigger::Initial);
+    }
+    let item = queue.get().await.unwrap();
+    queue.add_last(item.key, Trigger::Requeued);
+    queue.done(&item.key);
+    for key in 100..130 {
+        queue.add(key, source("event"));
+    }
+    let mut order = Vec::new();
+    while !queue.is_empty() {
+        order.extend(queue.get().await.map(|item| item.key));
+    }
+    let low: Vec<_> = (0..).zip(&order).filter(|(_, key)| **key < 100).collect();
+    assert_eq!(low, [(8, &1), (17, &2), (26, &0)], "one turn in nine is theirs");
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,8 @@ use std::time::Duration;
 use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, Patch, PatchParams};
-use homeostat::{Backoff, Context, Controller, Error, Outcome, Result};
+use homeostat::kube::core::Status;
+use homeostat::{Backoff, Context, Controller, Error, Outcome, Result, Trigger};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
@@ -110,6 +111,28 @@ fn requeue_goes_behind_the_keys_already_waiting() {
         let order: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
         assert_eq!(order, ["a", "b", "c", "a"]);
         assert_eq!(triggers(&records[3]), "requeued");
+    });
+}
+
+#[test]
+fn requeue_goes_before_the_keys_that_come_later() {
+    /// Takes its time, in which the next of `a`, `b`, `c` comes.
+    async fn beget(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+        let next = match (config.name_any().as_str(), context.triggers()) {
+            ("a", [Trigger::Requeued]) | ("c", _) => return Ok(Outcome::Done),
+            ("a", _) => "b",
+            _ => "c",
+        };
+        context.create(crate::cluster::config(next, "1")).await?;
+        context.env().sleep(Duration::from_secs(1)).await;
+        Ok(if next == "b" { Outcome::Requeue } else { Outcome::Done })
+    }
+    on_cluster(async |cluster| {
+        let running = cluster.start(Controller::new(beget).concurrency(1)).await;
+        cluster.create(&config("a", "1")).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        let order: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
+        assert_eq!(order, ["a", "b", "a", "c"]);
     });
 }
 
