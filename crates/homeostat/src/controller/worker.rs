@@ -216,12 +216,12 @@ impl<K: AnyObject> Worker<K> {
         if Box::pin(is_gone(&error, context)).await {
             return self.went_well(key, Outcome::Done, None).await;
         }
-        let text = error.chain();
-        if matches!(error, Error::NotLeader) {
+        if error.is_lost_lease() {
             tracing::debug!("given up: another process leads");
             self.queue.add_low(key.clone(), Trigger::Requeued);
-            return Conclusion { ending: Ending::Failed(text), next: None };
+            return Conclusion { ending: Ending::NotLeader, next: None };
         }
+        let text = error.chain();
         let conflicts = self.shared.memories.with(key, |memory| {
             memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
             memory.conflicts
@@ -381,9 +381,7 @@ fn time_until(time: Timestamp, now: Timestamp) -> Duration {
 
 /// Whether the error says that the primary itself is gone: that is not an error.
 async fn is_gone<K: AnyObject>(error: &Error, context: Option<&Context<K>>) -> bool {
-    let (Error::Api(kube::Error::Api(status)), Some(context)) = (error, context) else {
-        return false;
-    };
+    let (Some(status), Some(context)) = (error.answer(), context) else { return false };
     let Some(details) = status.details.as_ref().filter(|_| status.code == 404) else {
         return false;
     };

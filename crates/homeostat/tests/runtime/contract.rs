@@ -233,6 +233,58 @@ fn a_conflict_is_a_quick_retry_and_no_failure() {
 }
 
 #[test]
+fn a_conflict_in_words_of_ones_own_is_a_conflict() {
+    #[derive(Debug, thiserror::Error)]
+    enum Trouble {
+        #[error("no state was found")]
+        Read(#[from] Error),
+        #[error("no copy was made")]
+        Write(#[from] homeostat::kube::Error),
+    }
+    let conflict = || Status::failure("it has changed", "Conflict").with_code(409).boxed();
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let answer = move |run| match run {
+            0 => Err(Error::transient(Trouble::Read(Error::Stale("behind".to_owned())))),
+            1 => Err(Error::transient(Trouble::Write(homeostat::kube::Error::Api(conflict())))),
+            // What nothing but an edit can mend, unless somebody says otherwise.
+            2 => Err(Error::transient(Trouble::Read(Error::terminal("hopeless")))),
+            _ => Ok(Outcome::Done),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        for (pair, millis) in records.windows(2).zip([10, 20, 1000]) {
+            cluster.assert_apart(pair[0].time, pair[1].time, Duration::from_millis(millis));
+        }
+        let ends = endings(&records);
+        assert_eq!(ends[0], "conflict: no state was found: the cache is behind: behind");
+        assert_eq!(ends[1], "conflict: no copy was made: it has changed");
+        assert_eq!(ends[2], "failed: no state was found: hopeless");
+    });
+}
+
+#[test]
+fn a_lost_lease_in_words_of_ones_own_is_no_failure() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no copy was made")]
+    struct NoCopy(#[from] homeostat::kube::Error);
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        // As it comes out of the plain client.
+        let refused = || homeostat::kube::Error::Service(Box::new(Error::NotLeader));
+        let answer = move |run| match run {
+            0 => Err(Error::transient(NoCopy(refused()))),
+            _ => Ok(Outcome::Done),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!(endings(&records), ["not the leader", "done"]);
+        let failures = "controller_runtime_reconcile_errors_total{controller=\"configmap\"} 0";
+        assert!(running.metrics().contains(failures), "{}", running.metrics());
+    });
+}
+
+#[test]
 fn a_write_to_what_somebody_changed_meanwhile_is_such_a_conflict() {
     on_cluster(async |cluster| {
         async fn overtaken(
