@@ -268,7 +268,7 @@ impl<K: AnyObject> Worker<K> {
             }
             return Conclusion { ending: Ending::Terminal(text), next: None };
         }
-        let delay = self.queue.add_rate_limited(key.clone());
+        let delay = self.queue.add_rate_limited_at_least(key.clone(), error.told_to_wait());
         self.metrics.retries.inc();
         tracing::warn!(error = text, ?delay, "failed");
         Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }

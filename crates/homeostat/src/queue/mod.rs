@@ -188,10 +188,15 @@ impl<T: Hash + Eq + Clone> Queue<T> {
     /// Makes a failed key ready after its backoff; returns how long that is.
     /// The failure counts once the backoff has been served: an event that comes first consumes it.
     pub fn add_rate_limited(&self, key: T) -> Duration {
+        self.add_rate_limited_at_least(key, Duration::ZERO)
+    }
+
+    /// The same, but no sooner than after `least`.
+    pub(crate) fn add_rate_limited_at_least(&self, key: T, least: Duration) -> Duration {
         let Shared { backoff, env, .. } = &*self.shared;
         let dice = if backoff.jitter > 0.0 { env.random_unit() } else { 0.0 };
         self.change(|machine, now| {
-            let delay = backoff.delay(machine.failures(&key), dice);
+            let delay = backoff.delay(machine.failures(&key), dice).max(least);
             machine.add_failed(key, delay, now);
             delay
         })
