@@ -22,6 +22,7 @@ mod kinds;
 mod leader;
 mod lifecycle;
 mod namespaces;
+mod marks;
 mod outside;
 mod panics;
 mod partial;
