@@ -32,7 +32,7 @@
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
 //! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
 //! | conditions | `condition::*`, `status::*` |
-//! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
+//! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted`, `events::*` |
 //! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
 //! | a stop within `terminationGracePeriodSeconds` | `leader::a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it` |
 //! | names of metrics | `metrics::every_metric_has_its_name_and_there_is_no_other` |
