@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use kube::core::Status;
+
 /// Any error of a reconciler's own code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -12,6 +14,42 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What can go wrong in a reconcile.
 ///
 /// Every case is transient (retried with backoff) unless it says otherwise.
+///
+/// An error type of your own becomes one where it says how, and then `?` does the rest:
+///
+/// ```
+/// use homeostat::Error;
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum Trouble {
+///     #[error("the schedule makes no sense: {0}")]
+///     Schedule(String),
+///     #[error("the copy was not made")]
+///     Copy(#[from] homeostat::kube::Error),
+/// }
+///
+/// impl From<Trouble> for Error {
+///     fn from(trouble: Trouble) -> Self {
+///         match trouble {
+///             Trouble::Schedule(_) => Self::terminal(trouble),
+///             Trouble::Copy(_) => Self::transient(trouble),
+///         }
+///     }
+/// }
+///
+/// fn due(schedule: &str) -> Result<u32, Trouble> {
+///     schedule.parse().map_err(|_| Trouble::Schedule(schedule.to_owned()))
+/// }
+///
+/// fn reconcile(schedule: &str) -> homeostat::Result<u32> {
+///     Ok(due(schedule)?)
+/// }
+/// assert!(reconcile("never").unwrap_err().is_terminal());
+/// ```
+///
+/// A conflict, a stale cache, a lost lease and the time for which the API wants to be left alone are
+/// seen among the causes of such an error, too: its `source`s, of which `#[error(transparent)]` hides
+/// the first.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -194,7 +232,8 @@ impl Error {
         Self::Terminal(error.into())
     }
 
-    /// An error worth retrying with backoff.
+    /// An error worth retrying with backoff, whatever is in it: one that is terminal by itself is
+    /// not any more. A conflict in it is still a quick retry, and a lost lease no failure.
     pub fn transient(error: impl Into<BoxError>) -> Self {
         Self::Transient(error.into())
     }
@@ -208,15 +247,75 @@ impl Error {
         )
     }
 
-    /// Whether a quick retry from fresh state is the answer: a 409 conflict or a stale cache.
+    /// Whether a quick retry from fresh state is the answer: a 409 conflict or a stale cache, also
+    /// as the cause of an error of the reconciler's own.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
-        match self {
-            Self::Stale(_) => true,
-            Self::Api(kube::Error::Api(status)) => status.code == 409,
-            _ => false,
+        match self.origin() {
+            Some(Origin::Runtime(error)) => matches!(error, Self::Stale(_)),
+            Some(Origin::Answer(status)) => status.code == 409,
+            None => false,
         }
     }
+
+    /// Whether it comes of a lost lease.
+    pub(crate) fn is_lost_lease(&self) -> bool {
+        matches!(self.origin(), Some(Origin::Runtime(Self::NotLeader)))
+    }
+
+    /// What the API answered, if that is what it comes of.
+    pub(crate) fn answer(&self) -> Option<&Status> {
+        match self.origin()? {
+            Origin::Answer(status) => Some(status),
+            Origin::Runtime(_) => None,
+        }
+    }
+
+    /// How long the API wants to be left alone, by its answer; zero when it does not say.
+    pub(crate) fn told_to_wait(&self) -> Duration {
+        let details = self.answer().and_then(|answer| answer.details.as_ref());
+        Duration::from_secs(details.map_or(0, |details| details.retry_after_seconds.into()))
+    }
+
+    /// What the error comes of, as far as the runtime knows such things.
+    fn origin(&self) -> Option<Origin<'_>> {
+        match self {
+            Self::Api(error) => origin(error),
+            Self::Transient(error) => origin(&**error),
+            // One that is called terminal is that, and nothing else.
+            error => Some(Origin::Runtime(error)),
+        }
+    }
+}
+
+/// Where an error comes from.
+enum Origin<'a> {
+    /// The runtime said so.
+    Runtime(&'a Error),
+    /// The API did.
+    Answer(&'a Status),
+}
+
+/// The first error of the runtime's or answer of the API among an error and its causes.
+fn origin<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<Origin<'a>> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = downcast::<Error>(error) {
+            return error.origin();
+        }
+        if let Some(status) = downcast::<Status>(error) {
+            return Some(Origin::Answer(status));
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The error as what it is, in a box or not: sources are often boxed.
+fn downcast<'a, E: std::error::Error + 'static>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a E> {
+    error.downcast_ref().or_else(|| error.downcast_ref::<Box<E>>().map(|boxed| &**boxed))
 }
 
 impl From<kube::Error> for Error {
@@ -250,6 +349,45 @@ mod tests {
             chain(&Caused("cannot read", refused.into())),
             "cannot read: pods \"p\" not found"
         );
+    }
+
+    fn answer(code: u16) -> kube::Error {
+        let status = kube::core::Status::failure("later", "Later").with_code(code);
+        kube::Error::Api(status.boxed())
+    }
+
+    /// The same error in the ways a reconciler may hand it on.
+    fn wrapped(error: impl Fn() -> Error) -> [Error; 4] {
+        [
+            Error::transient(error()),
+            Error::transient(Box::new(error())),
+            Error::transient(Caused("cannot write", error().into())),
+            Error::transient(Caused("cannot go on", Box::new(Caused("no", error().into())))),
+        ]
+    }
+
+    #[test]
+    fn a_conflict_stays_one_whoever_wraps_it() {
+        let stale = || Error::Stale("behind".to_owned());
+        for error in wrapped(stale).into_iter().chain(wrapped(|| answer(409).into())) {
+            assert!(error.is_conflict() && !error.is_terminal(), "{error:?}");
+        }
+        let plain = Caused("cannot write", answer(409).into());
+        assert!(Error::transient(plain).is_conflict(), "as the client says it");
+        #[derive(Debug, thiserror::Error)]
+        #[error(transparent)]
+        struct Transparent(#[from] kube::Error);
+        assert!(Error::transient(Transparent(answer(409))).is_conflict());
+        assert!(!Error::transient(Transparent(answer(500))).is_conflict());
+    }
+
+    #[test]
+    fn what_is_called_transient_stays_so_whatever_is_in_it() {
+        let conflict = || Error::terminal(Error::Stale("behind".to_owned()));
+        assert!(conflict().is_terminal() && !conflict().is_conflict(), "it was called terminal");
+        for error in wrapped(conflict) {
+            assert!(!error.is_terminal() && !error.is_conflict(), "{error:?}");
+        }
     }
 
     #[test]

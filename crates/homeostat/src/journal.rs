@@ -97,6 +97,8 @@ pub enum Ending {
     Ok(Outcome),
     /// A conflict or a stale cache: tried again quickly, not a failure.
     Conflict(String),
+    /// This process does not lead any more. No failure: the key runs when it leads again.
+    NotLeader,
     /// A failure that is tried again with backoff.
     Failed(String),
     /// A failure that waits for the object to change.
@@ -269,6 +271,7 @@ impl fmt::Display for Ending {
         match self {
             Self::Ok(outcome) => outcome.fmt(f),
             Self::Conflict(error) => write!(f, "conflict: {}", line(error)),
+            Self::NotLeader => f.write_str("not the leader"),
             Self::Failed(error) => write!(f, "failed: {}", line(error)),
             Self::Terminal(error) => write!(f, "terminal: {}", line(error)),
         }

@@ -17,7 +17,8 @@ use jiff::Timestamp;
 pub enum Outcome {
     /// Nothing to do until an event.
     Done,
-    /// Run again at once, after the keys already waiting.
+    /// Run again at once, after the keys already waiting (of its namespace: those take turns). While
+    /// keys of the first list wait it is the last of them, and events go before those.
     Requeue,
     /// Run again after this long, or earlier on an event.
     RequeueAfter(Duration),

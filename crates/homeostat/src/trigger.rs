@@ -25,9 +25,10 @@ pub enum Trigger {
     Timer,
     /// The reconcile asked to run again at once.
     Requeued,
-    /// The backoff after a failure has passed; counted from 1.
+    /// The backoff after a failure has passed: of the reconcile, or of writing the conditions that the
+    /// runtime itself reports.
     Retry {
-        /// How many failures in a row came before.
+        /// How many failures in a row came before; from 1.
         attempt: u32,
     },
     /// A conflict or a stale cache: run again from fresh state.

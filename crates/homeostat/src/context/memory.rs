@@ -33,6 +33,8 @@ pub(crate) struct Memory {
     pub(crate) conflicts: u32,
     /// Failures in a row.
     pub(crate) failures: u32,
+    /// How often in a row the runtime's own words about the primary could not be written.
+    pub(crate) unmarked: u32,
     /// A change of the primary that the runtime itself makes and that must not wake the key.
     own_step: Option<OwnStep>,
 }
@@ -50,11 +52,11 @@ struct OwnStep {
 impl Memory {
     /// Whether there is nothing to remember; most keys are so most of the time.
     fn is_blank(&self) -> bool {
-        let Self { pending, applied, undecodable, terminal, conflicts, failures, .. } = self;
+        let Self { pending, applied, undecodable, terminal, .. } = self;
         pending.is_empty()
             && applied.is_empty()
             && (undecodable.is_none() && terminal.is_none() && self.own_step.is_none())
-            && (*conflicts, *failures) == (0, 0)
+            && (self.conflicts, self.failures, self.unmarked) == (0, 0, 0)
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.

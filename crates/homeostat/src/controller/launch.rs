@@ -136,6 +136,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let Self { filter, background, scope, reach, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
         let heeds_warnings = self.heeds_warnings;
+        let backoff = self.rules.backoff;
         let queue = Queue::with_rules(world.env.clone(), self.rules);
         let fence =
             if self.follows_lease { world.fence.clone() } else { Fence::open(world.env.clone()) };
@@ -204,6 +205,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             journal: world.journal.clone(),
             metrics: ControllerMetrics::new(&world.metrics, &name),
             timeout,
+            backoff,
             give_up,
             hot_loops: self.hot_loop.map(|limits| Mutex::new(Detector::new(limits))),
             started: world.env.instant(),

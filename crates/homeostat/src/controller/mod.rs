@@ -9,6 +9,7 @@ mod declare;
 mod launch;
 mod lookup;
 mod mapper;
+mod mark;
 mod outside;
 mod predicate;
 mod reach;

@@ -25,15 +25,13 @@ use crate::key::Key;
 use crate::kind::AnyObject;
 use crate::metrics::{ControllerMetrics, Shifts};
 use crate::outcome::Outcome;
-use crate::queue::{Item, Queue};
+use crate::queue::{Backoff, Item, Queue};
 use crate::trigger::Trigger;
 
 /// The first quick retry after a conflict; each further one waits twice as long.
 const QUICK_RETRY: Duration = Duration::from_millis(10);
 /// So many quick retries in a row; then a conflict is a failure like any other.
 const QUICK_RETRIES: u32 = 5;
-/// How long the runtime's own words about a primary may take to write.
-const MARK_LIMIT: Duration = Duration::from_secs(30);
 
 /// What a controller's workers share.
 pub(super) struct Worker<K> {
@@ -45,6 +43,8 @@ pub(super) struct Worker<K> {
     pub(super) journal: Journal,
     pub(super) metrics: ControllerMetrics,
     pub(super) timeout: Duration,
+    /// How long a key waits whose mark could not be written; the queue has it for failures.
+    pub(super) backoff: Backoff,
     pub(super) give_up: Option<GiveUp>,
     pub(super) hot_loops: Option<Mutex<Detector>>,
     pub(super) started: Instant,
@@ -216,12 +216,12 @@ impl<K: AnyObject> Worker<K> {
         if Box::pin(is_gone(&error, context)).await {
             return self.went_well(key, Outcome::Done, None).await;
         }
-        let text = error.chain();
-        if matches!(error, Error::NotLeader) {
+        if error.is_lost_lease() {
             tracing::debug!("given up: another process leads");
             self.queue.add_low(key.clone(), Trigger::Requeued);
-            return Conclusion { ending: Ending::Failed(text), next: None };
+            return Conclusion { ending: Ending::NotLeader, next: None };
         }
+        let text = error.chain();
         let conflicts = self.shared.memories.with(key, |memory| {
             memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
             memory.conflicts
@@ -235,18 +235,19 @@ impl<K: AnyObject> Worker<K> {
         if error.is_terminal() {
             self.queue.forget(key);
             self.shared.memories.with(key, |memory| memory.failures = 0);
+            let mut unmarked = None;
             if let Some(context) = context {
                 let said = context.said_degraded();
                 let reason = said.as_deref().unwrap_or_else(|| error.reason());
                 self.report_terminal(key, context, reason, &text);
                 let mark = Mark::Degraded { reason, message: &text };
-                self.mark(key, context, mark).await;
+                unmarked = self.mark(key, context, mark).await;
             } else {
                 self.report_undecodable(key, error.reason(), &text);
             }
             let again = context.and_then(Context::look_again);
             again.into_iter().for_each(|delay| self.queue.add_after(key.clone(), delay));
-            let next = again.map(|delay| self.after(delay));
+            let next = self.first_of([again, unmarked]);
             return Conclusion { ending: Ending::Terminal(text), next };
         }
         self.shared.memories.with(key, |memory| memory.conflicts = 0);
@@ -255,23 +256,48 @@ impl<K: AnyObject> Worker<K> {
             memory.failures
         });
         if let Some(give_up) = self.give_up.as_ref().filter(|limit| failures >= limit.attempts) {
-            tracing::warn!(error = text, failures, "given up: waiting for the object to change");
-            self.shared.memories.with(key, |memory| memory.failures = 0);
-            self.queue.forget(key);
-            if let Err(said) = contained(|| (give_up.tell)(key, &error)) {
-                tracing::error!(said, "who is told of keys that are given up panicked");
-            }
-            if let Some(context) = context {
-                context.event(EventType::Warning, GIVEN_UP, text.clone());
-                let mark = Mark::Degraded { reason: GIVEN_UP, message: &text };
-                self.mark(key, context, mark).await;
-            }
-            return Conclusion { ending: Ending::Terminal(text), next: None };
+            let unmarked = self.give_up(give_up, key, &error, context).await;
+            let next = self.first_of([unmarked]);
+            return Conclusion { ending: Ending::Terminal(text), next };
         }
-        let delay = self.queue.add_rate_limited(key.clone());
+        let delay = self.queue.add_rate_limited_at_least(key.clone(), error.told_to_wait());
         self.metrics.retries.inc();
         tracing::warn!(error = text, ?delay, "failed");
         Conclusion { ending: Ending::Failed(text), next: Some(self.after(delay)) }
+    }
+
+    /// The key has failed as often as it may. Returns after how long it comes again because that
+    /// could not be said of it.
+    async fn give_up(
+        &self,
+        limit: &GiveUp,
+        key: &Key,
+        error: &Error,
+        context: Option<&Context<K>>,
+    ) -> Option<Duration> {
+        self.queue.forget(key);
+        // Whoever comes again for the sake of its mark alone has been told of.
+        if self.shared.memories.with(key, |memory| memory.unmarked) == 0 {
+            let (text, attempts) = (error.chain(), limit.attempts);
+            tracing::warn!(error = text, attempts, "given up: waiting for the object to change");
+            if let Err(said) = contained(|| (limit.tell)(key, error)) {
+                tracing::error!(said, "who is told of keys that are given up panicked");
+            }
+            if let Some(context) = context {
+                context.event(EventType::Warning, GIVEN_UP, text);
+            }
+        }
+        let unmarked = match context {
+            Some(context) => {
+                let mark = Mark::Degraded { reason: GIVEN_UP, message: &error.chain() };
+                self.mark(key, context, mark).await
+            }
+            None => None,
+        };
+        // Then it has one more try, not as many as at first.
+        let failures = if unmarked.is_some() { limit.attempts - 1 } else { 0 };
+        self.shared.memories.with(key, |memory| memory.failures = failures);
+        unmarked
     }
 
     async fn went_well(
@@ -284,14 +310,14 @@ impl<K: AnyObject> Worker<K> {
         self.shared.memories.with_known(key, |memory| {
             (memory.conflicts, memory.failures, memory.terminal) = (0, 0, None);
         });
-        if let Some(context) = context {
-            self.mark(key, context, Mark::Well).await;
-        }
+        let unmarked = match context {
+            Some(context) => self.mark(key, context, Mark::Well).await,
+            None => None,
+        };
         let delay = match outcome {
             Outcome::Done => None,
             Outcome::Requeue => {
-                // Low: behind the keys of the first list too, if they are still waiting.
-                self.queue.add_low(key.clone(), Trigger::Requeued);
+                self.queue.add_last(key.clone(), Trigger::Requeued);
                 None
             }
             Outcome::RequeueAfter(delay) => Some(delay),
@@ -306,7 +332,7 @@ impl<K: AnyObject> Worker<K> {
             Outcome::Requeue => Some(Duration::ZERO),
             _ => delay,
         };
-        Conclusion { ending: Ending::Ok(outcome), next: next.map(|delay| self.after(delay)) }
+        Conclusion { ending: Ending::Ok(outcome), next: self.first_of([next, unmarked]) }
     }
 
     /// Tells a terminal error once: what runs again for a child's sake has nothing new to say.
@@ -340,33 +366,9 @@ impl<K: AnyObject> Worker<K> {
         }
     }
 
-    /// Says in the primary's conditions how it went. The best that can be done: a failure to write
-    /// it changes nothing about the outcome, and the write itself does not wake the key.
-    async fn mark(&self, key: &Key, context: &Context<K>, mark: Mark<'_>) {
-        if !context.needs_mark(mark) {
-            return;
-        }
-        let memories = &self.shared.memories;
-        let from = context.primary().meta().resource_version.clone().unwrap_or_default();
-        memories.with(key, |memory| memory.begin_own_step(from));
-        // Boxed, as everything that is seldom done: every worker has room for all that is not.
-        let writing = Box::pin(context.mark(mark));
-        let written = self.shared.env.timeout(MARK_LIMIT, writing).await;
-        let revision = match written {
-            Ok(Ok(revision)) => revision,
-            Ok(Err(error)) => {
-                tracing::debug!(error = error.chain(), "condition not written");
-                None
-            }
-            Err(elapsed) => {
-                tracing::debug!(%elapsed, "condition not written");
-                None
-            }
-        };
-        let held = memories.with(key, |memory| memory.end_own_step(revision));
-        if let Some(trigger) = held {
-            self.queue.add(key.clone(), trigger);
-        }
+    /// When the first of these delays is over.
+    fn first_of<const N: usize>(&self, delays: [Option<Duration>; N]) -> Option<Timestamp> {
+        delays.into_iter().flatten().min().map(|delay| self.after(delay))
     }
 
     fn after(&self, delay: Duration) -> Timestamp {
@@ -382,9 +384,7 @@ fn time_until(time: Timestamp, now: Timestamp) -> Duration {
 
 /// Whether the error says that the primary itself is gone: that is not an error.
 async fn is_gone<K: AnyObject>(error: &Error, context: Option<&Context<K>>) -> bool {
-    let (Error::Api(kube::Error::Api(status)), Some(context)) = (error, context) else {
-        return false;
-    };
+    let (Some(status), Some(context)) = (error.answer(), context) else { return false };
     let Some(details) = status.details.as_ref().filter(|_| status.code == 404) else {
         return false;
     };

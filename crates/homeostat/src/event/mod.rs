@@ -4,13 +4,19 @@
 //! `events.k8s.io/v1`, folding repeats into a series and holding back an object that is too chatty.
 
 mod correlator;
+mod delivery;
 mod draft;
+mod name;
 mod recorder;
 
 pub use draft::EventDraft;
 pub use recorder::Recorder;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+
+/// The limits the API sets, in bytes.
+const NOTE_LIMIT: usize = 1024;
+const WORD_LIMIT: usize = 128;
 
 /// `Normal` or `Warning`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,4 +48,13 @@ pub(crate) struct Note {
     pub(crate) reason: String,
     pub(crate) action: String,
     pub(crate) text: String,
+}
+
+/// The longest prefix of at most `limit` bytes that is whole characters.
+fn clip(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

@@ -70,7 +70,7 @@ impl ControllerMetrics {
         self.times.observe(took.as_secs_f64());
         let result = match ending {
             Ending::Ok(Outcome::Done) => &self.done,
-            Ending::Ok(Outcome::Requeue) | Ending::Conflict(_) => &self.again,
+            Ending::Ok(Outcome::Requeue) | Ending::Conflict(_) | Ending::NotLeader => &self.again,
             Ending::Ok(_) => &self.later,
             Ending::Failed(_) | Ending::Terminal(_) => &self.failed,
         };

@@ -329,6 +329,11 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         self.is_over() && self.running == 0
     }
 
+    /// The priority that puts a key behind all that are ready.
+    pub(super) fn last_priority(&self) -> Priority {
+        if self.low.is_empty() { Priority::Normal } else { Priority::Low }
+    }
+
     /// Whether a worker would be given a key whatever the time is.
     pub(super) fn offers(&self) -> bool {
         self.ready() > 0 && !self.paused && self.throttle.is_none()

@@ -25,6 +25,8 @@
 
 mod backoff;
 mod chain;
+#[cfg(test)]
+mod end;
 mod line;
 mod machine;
 #[cfg(test)]
@@ -129,6 +131,7 @@ impl<T: Hash + Eq + Clone> Queue<T> {
                         return Poll::Ready(guarded.machine.hand_out(id));
                     }
                     if guarded.machine.is_over() {
+                        bell.ring_if(guarded.needs_sleeper()); // Who sleeps on would do so for ever.
                         return Poll::Ready(None);
                     }
                     sleep = Some(Box::pin(shared.sleep(guarded)));
@@ -164,6 +167,12 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         self.shared.add(key, trigger, Priority::Low);
     }
 
+    /// Makes a key ready behind all that are ready now (in its lane: lanes take turns), those of
+    /// [`Self::add_low`] included: while there are any, it is the last of them.
+    pub fn add_last(&self, key: T, trigger: Trigger) {
+        self.change(|machine, now| machine.add(key, trigger, machine.last_priority(), now));
+    }
+
     /// Makes a key ready after `delay` ([`Trigger::Timer`]), or earlier on [`Self::add`].
     pub fn add_after(&self, key: T, delay: Duration) {
         self.add_after_for(key, delay, Trigger::Timer);
@@ -179,10 +188,15 @@ impl<T: Hash + Eq + Clone> Queue<T> {
     /// Makes a failed key ready after its backoff; returns how long that is.
     /// The failure counts once the backoff has been served: an event that comes first consumes it.
     pub fn add_rate_limited(&self, key: T) -> Duration {
+        self.add_rate_limited_at_least(key, Duration::ZERO)
+    }
+
+    /// The same, but no sooner than after `least`.
+    pub(crate) fn add_rate_limited_at_least(&self, key: T, least: Duration) -> Duration {
         let Shared { backoff, env, .. } = &*self.shared;
         let dice = if backoff.jitter > 0.0 { env.random_unit() } else { 0.0 };
         self.change(|machine, now| {
-            let delay = backoff.delay(machine.failures(&key), dice);
+            let delay = backoff.delay(machine.failures(&key), dice).max(least);
             machine.add_failed(key, delay, now);
             delay
         })

@@ -26,9 +26,11 @@ impl<T: Hash + Eq + Clone> Guarded<T> {
         Self { machine, asleep: 0, alarm: None }
     }
 
-    /// Whether somebody who sleeps is needed: to take a key, or to wait for one.
+    /// Whether somebody who sleeps is needed: to take a key, to wait for one, or to end because
+    /// there will be none.
     pub(super) fn needs_sleeper(&self) -> bool {
-        self.asleep > 0 && (self.machine.offers() || self.unwatched().is_some())
+        let machine = &self.machine;
+        self.asleep > 0 && (machine.offers() || self.unwatched().is_some() || machine.is_over())
     }
 
     /// When something is due that nobody sleeps until.

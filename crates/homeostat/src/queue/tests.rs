@@ -125,18 +125,40 @@ async fn a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_requeued_key_goes_behind_those_already_waiting() {
+async fn a_requeued_key_goes_behind_those_already_waiting_and_before_those_that_come_later() {
     let env = env();
     let queue = queue(&env);
     for key in ["a", "b", "c"] {
         queue.add(key, Trigger::Initial);
     }
     let item = get(&queue).await;
-    queue.add(item.key, Trigger::Requeued);
+    queue.add_last(item.key, Trigger::Requeued);
     queue.done(&item.key);
-    for expected in ["b", "c", "a"] {
+    queue.add("d", source("event"));
+    for expected in ["b", "c", "a", "d"] {
         assert_eq!(get(&queue).await.key, expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeued_key_goes_behind_the_first_list_and_is_not_starved_there() {
+    let env = env();
+    let queue = Queue::new(env);
+    for key in 0..3 {
+        queue.add_low(key, Trigger::Initial);
+    }
+    let item = queue.get().await.unwrap();
+    queue.add_last(item.key, Trigger::Requeued);
+    queue.done(&item.key);
+    for key in 100..130 {
+        queue.add(key, source("event"));
+    }
+    let mut order = Vec::new();
+    while !queue.is_empty() {
+        order.extend(queue.get().await.map(|item| item.key));
+    }
+    let low: Vec<_> = (0..).zip(&order).filter(|(_, key)| **key < 100).collect();
+    assert_eq!(low, [(8, &1), (17, &2), (26, &0)], "one turn in nine is theirs");
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,46 +197,6 @@ async fn a_timer_is_kept_while_another_worker_is_busy() {
     keys.sort_unstable();
     assert_eq!(keys, ["later", "now"]);
     assert_eq!((env.instant() - start).as_secs(), 10);
-}
-
-#[tokio::test(start_paused = true)]
-async fn shutting_down_drains_what_is_ready_and_drops_timers() {
-    let env = env();
-    let queue = queue(&env);
-    queue.add("a", Trigger::Initial);
-    queue.add("b", Trigger::Initial);
-    queue.add_after("c", Duration::from_secs(1));
-    let idle = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.drained().await }
-    });
-    get(&queue).await;
-    queue.shut_down();
-    queue.add("d", Trigger::Initial);
-    assert_eq!(get(&queue).await.key, "b");
-    assert_eq!(queue.get().await, None);
-    queue.done(&"a");
-    tokio::task::yield_now().await;
-    assert!(!idle.is_finished());
-    queue.done(&"b");
-    idle.await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn shutting_down_wakes_every_idle_worker() {
-    let env = env();
-    let queue = queue(&env);
-    let workers: Vec<_> = (0..4)
-        .map(|_| {
-            let queue = queue.clone();
-            tokio::spawn(async move { queue.get().await })
-        })
-        .collect();
-    tokio::task::yield_now().await;
-    queue.shut_down();
-    for worker in workers {
-        assert_eq!(worker.await.unwrap(), None);
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -468,20 +450,4 @@ async fn a_key_of_the_first_list_that_polls_is_not_low_for_ever() {
     queue.add_low("low", Trigger::Initial);
     env.sleep(seconds(2)).await;
     assert_eq!(get(&queue).await.key, "a", "its timer is as good as an event");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_paused_queue_that_is_shut_down_is_drained_by_its_last_worker() {
-    let env = env();
-    let queue = queue(&env);
-    queue.add("a", Trigger::Initial);
-    let item = get(&queue).await;
-    queue.add("b", Trigger::Initial);
-    queue.shut_down();
-    let mut drained = pin!(queue.drained());
-    assert_eq!(drained.as_mut().now_or_never(), None);
-    queue.pause();
-    assert_eq!(drained.as_mut().now_or_never(), None, "one is still at work");
-    queue.done(&item.key);
-    assert_eq!(drained.as_mut().now_or_never(), Some(()), "what is ready is never handed out");
 }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use homeostat::kube::CustomResource;
 use homeostat::kube::api::{Api, DeleteParams};
 use homeostat::kube::{Client, CustomResourceExt};
-use homeostat::{Context, Controller, EventType, Lease, Manager, Outcome, Result};
+use homeostat::{Context, Controller, Error, EventType, Lease, Manager, Outcome, Result};
 use http::Method;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::children::mirror;
 use crate::cluster::{Cluster, config, idle, on_cluster};
 use crate::faults::{Fault, faulty, is};
 
@@ -25,13 +26,17 @@ struct Times(Arc<Mutex<Vec<Instant>>>);
 
 impl Times {
     fn of(cluster: &Cluster, method: Method, part: &'static str) -> (Client, Self) {
+        Self::with(cluster, method, part, Fault::Busy)
+    }
+
+    fn with(cluster: &Cluster, method: Method, part: &'static str, fault: Fault) -> (Client, Self) {
         let (times, env) = (Self::default(), cluster.env.clone());
         let log = times.clone();
         let client = faulty(&cluster.client, move |request| {
             let mut log = log.0.lock().unwrap();
             let matches = is(request, method.as_str(), part);
             matches.then(|| log.push(env.instant()));
-            (matches && log.len() == 1).then_some(Fault::Busy)
+            (matches && log.len() == 1).then_some(fault)
         });
         (client, times)
     }
@@ -57,6 +62,29 @@ fn an_informer_waits() {
         times.assert_heeded();
         running.stop().await.unwrap();
     });
+}
+
+#[test]
+fn a_key_that_failed_for_it_waits() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no copy was made")]
+    struct NoCopy(#[from] Error);
+    async fn in_words(source: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+        mirror(source, context).await.map_err(|error| Error::transient(NoCopy(error)))
+    }
+    for controller in [|| Controller::new(mirror), || Controller::new(in_words)] {
+        on_cluster(async |cluster| {
+            let (client, times) = Times::with(&cluster, Method::PATCH, "/secrets/", Fault::Away);
+            cluster.create(&config("a", "MQ==")).await;
+            let manager = Manager::new(client, cluster.env.clone());
+            let controller = controller().owns::<Secret>().namespace(&cluster.namespace);
+            let running = cluster.start_manager(manager.with(controller)).await;
+            let records = cluster.runs(&running.journal(), 2).await;
+            times.assert_heeded();
+            cluster.assert_apart(records[0].next.unwrap(), records[1].time, Duration::ZERO);
+            running.stop().await.unwrap();
+        });
+    }
 }
 
 #[test]

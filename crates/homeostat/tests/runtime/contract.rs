@@ -8,7 +8,8 @@ use std::time::Duration;
 use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{Api, Patch, PatchParams};
-use homeostat::{Backoff, Context, Controller, Error, Outcome, Result};
+use homeostat::kube::core::Status;
+use homeostat::{Backoff, Context, Controller, Error, Outcome, Result, Trigger};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 
@@ -114,6 +115,28 @@ fn requeue_goes_behind_the_keys_already_waiting() {
 }
 
 #[test]
+fn requeue_goes_before_the_keys_that_come_later() {
+    /// Takes its time, in which the next of `a`, `b`, `c` comes.
+    async fn beget(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+        let next = match (config.name_any().as_str(), context.triggers()) {
+            ("a", [Trigger::Requeued]) | ("c", _) => return Ok(Outcome::Done),
+            ("a", _) => "b",
+            _ => "c",
+        };
+        context.create(crate::cluster::config(next, "1")).await?;
+        context.env().sleep(Duration::from_secs(1)).await;
+        Ok(if next == "b" { Outcome::Requeue } else { Outcome::Done })
+    }
+    on_cluster(async |cluster| {
+        let running = cluster.start(Controller::new(beget).concurrency(1)).await;
+        cluster.create(&config("a", "1")).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        let order: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
+        assert_eq!(order, ["a", "b", "a", "c"]);
+    });
+}
+
+#[test]
 fn failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
@@ -206,6 +229,58 @@ fn a_conflict_is_a_quick_retry_and_no_failure() {
         }
         assert_eq!(triggers(&records[1]), "conflict");
         assert_eq!(endings(&records)[0], "conflict: the cache is behind: behind");
+    });
+}
+
+#[test]
+fn a_conflict_in_words_of_ones_own_is_a_conflict() {
+    #[derive(Debug, thiserror::Error)]
+    enum Trouble {
+        #[error("no state was found")]
+        Read(#[from] Error),
+        #[error("no copy was made")]
+        Write(#[from] homeostat::kube::Error),
+    }
+    let conflict = || Status::failure("it has changed", "Conflict").with_code(409).boxed();
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let answer = move |run| match run {
+            0 => Err(Error::transient(Trouble::Read(Error::Stale("behind".to_owned())))),
+            1 => Err(Error::transient(Trouble::Write(homeostat::kube::Error::Api(conflict())))),
+            // What nothing but an edit can mend, unless somebody says otherwise.
+            2 => Err(Error::transient(Trouble::Read(Error::terminal("hopeless")))),
+            _ => Ok(Outcome::Done),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        for (pair, millis) in records.windows(2).zip([10, 20, 1000]) {
+            cluster.assert_apart(pair[0].time, pair[1].time, Duration::from_millis(millis));
+        }
+        let ends = endings(&records);
+        assert_eq!(ends[0], "conflict: no state was found: the cache is behind: behind");
+        assert_eq!(ends[1], "conflict: no copy was made: it has changed");
+        assert_eq!(ends[2], "failed: no state was found: hopeless");
+    });
+}
+
+#[test]
+fn a_lost_lease_in_words_of_ones_own_is_no_failure() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no copy was made")]
+    struct NoCopy(#[from] homeostat::kube::Error);
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        // As it comes out of the plain client.
+        let refused = || homeostat::kube::Error::Service(Box::new(Error::NotLeader));
+        let answer = move |run| match run {
+            0 => Err(Error::transient(NoCopy(refused()))),
+            _ => Ok(Outcome::Done),
+        };
+        let running = cluster.start(scripted(answer)).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!(endings(&records), ["not the leader", "done"]);
+        let failures = "controller_runtime_reconcile_errors_total{controller=\"configmap\"} 0";
+        assert!(running.metrics().contains(failures), "{}", running.metrics());
     });
 }
 

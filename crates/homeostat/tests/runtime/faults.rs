@@ -29,6 +29,8 @@ pub enum Fault {
     Unavailable,
     /// Turned away for three seconds, as kube-apiserver's flow control does: in a line of text.
     Busy,
+    /// Refused with 503 for three seconds: a write is not sent again for that.
+    Away,
     /// The API does it; of its answer only the header comes.
     Stall,
 }
@@ -58,6 +60,11 @@ pub fn faulty(
                     let words = "Too many requests, please try again later.\n";
                     let answer = Response::builder().status(429).header("retry-after", "3");
                     answer.body(Body::from(words.as_bytes().to_vec())).unwrap()
+                }
+                Some(Fault::Away) => {
+                    let mut answer = refusal(503, "ServiceUnavailable", "back in a moment");
+                    answer.headers_mut().insert("retry-after", "3".parse().unwrap());
+                    answer
                 }
                 Some(Fault::LoseAnswer) => {
                     drop(client.send(request).await);

@@ -94,7 +94,9 @@ fn a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again() {
         assert!(!first.is_leading(), "two lead");
         cluster.runs(&second.journal(), 1).await;
         let records = cluster.runs(&first.journal(), 1).await;
-        assert_eq!(endings(&records), ["failed: this process is not the leader"]);
+        assert_eq!(endings(&records), ["not the leader"]);
+        let failures = "controller_runtime_reconcile_errors_total{controller=\"cut-off\"} 0";
+        assert!(first.metrics().contains(failures), "{}", first.metrics());
         cluster.env.sleep(Duration::from_secs(15)).await;
         assert_eq!(first.journal().total(), 1);
         assert!(cluster.api::<Secret>().get_opt("cut-off").await.unwrap().is_none());

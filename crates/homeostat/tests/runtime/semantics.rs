@@ -7,7 +7,7 @@
 //! | what they do | test |
 //! |---|---|
 //! | queue: one entry per key, never on two workers, once more if added meanwhile | `queue::a_key_is_never_with_two_workers_and_runs_once_more_when_added_meanwhile`, on several threads `threads::*` |
-//! | queue: shutdown drains or drops | `queue::shutting_down_drains_what_is_ready_and_drops_timers`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
+//! | queue: shutdown drains or drops, and ends every worker | `queue::end::*`, `isolation::a_stop_lets_a_running_reconcile_finish_and_starts_no_other` |
 //! | queue: delays, the earlier wins, an event consumes them | `queue::of_two_timers_the_earlier_wins`, `queue::an_event_consumes_a_pending_requeue` |
 //! | queue: rate limits per key and for all; what is forgotten costs nothing | `queue::a_failing_key_waits_one_two_four_up_to_three_hundred_seconds`, `queue::a_rate_spreads_keys_out_after_a_burst`, `queue::a_key_that_is_well_costs_no_memory` |
 //! | queue: metrics | `lifecycle::queues_are_counted_under_the_names_that_dashboards_know` |
@@ -35,7 +35,7 @@
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
 //! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
 //! | conditions | `condition::*`, `status::*` |
-//! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted` |
+//! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted`, `events::*` |
 //! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
 //! | a stop within `terminationGracePeriodSeconds` | `leader::a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it` |
 //! | names of metrics | `metrics::every_metric_has_its_name_and_there_is_no_other` |
@@ -58,6 +58,7 @@
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
+//! | a condition that is lost because the API was away when it was due | `marks::*` |
 //! | low priority that starves or sticks | the two of the queue's priorities above |
 //! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a source, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
 //! | `CreateOrPatch`: object and status in two writes, of which the second may be lost | `an_apply_is_one_write_and_leaves_the_status_alone` |

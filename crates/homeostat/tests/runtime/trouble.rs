@@ -144,30 +144,6 @@ fn a_series_of_events_goes_on_after_its_event_was_deleted() {
 }
 
 #[test]
-fn an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever() {
-    on_cluster(async |mut cluster| {
-        async fn tell(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
-            context.event(EventType::Normal, "Told", "once");
-            Ok(Outcome::Done)
-        }
-        for name in ["a", "b"] {
-            cluster.create(&config(name, "1")).await;
-        }
-        let tries = AtomicUsize::new(0);
-        cluster.client = faulty(&cluster.client, move |request| {
-            let event = is(request, "POST", "/events");
-            (event && tries.fetch_add(1, Ordering::SeqCst) < 3).then_some(Fault::Hang)
-        });
-        let running = cluster.start(Controller::new(tell).concurrency(1)).await;
-        cluster.runs(&running.journal(), 2).await;
-        cluster.env.sleep(Duration::from_secs(20)).await;
-        let told = events(&cluster, "Told").await;
-        let about: Vec<_> = told.iter().map(|e| e.regarding.clone().unwrap().name).collect();
-        assert_eq!((about, running.recorder().dropped()), (vec![Some("b".to_owned())], 1));
-    });
-}
-
-#[test]
 fn a_primary_that_does_not_fit_its_type_is_reported_once() {
     on_cluster(async |cluster| {
         // The type of this test knows numbers only.
