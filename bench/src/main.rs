@@ -15,6 +15,7 @@ mod results;
 mod runtime;
 mod serve;
 mod side;
+mod start;
 mod table;
 
 use std::path::PathBuf;
@@ -57,6 +58,9 @@ enum Command {
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
+    /// Measure the first servers of this process.
+    #[command(hide = true)]
+    Start,
 }
 
 #[tokio::main]
@@ -84,9 +88,11 @@ async fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Peer(peer) => peer.run().await,
+        Command::Start => start::here().await,
         Command::Ours { rounds } => ours(rounds).await,
         Command::Api { xtask, results, objects, watchers } => {
             let sizes = Sizes { objects, watchers };
+            let in_process = start::in_fresh_processes()?;
             let folder = tempfile::tempdir()?;
             println!("homeostat");
             let ours = Side::ours(&folder.path().join("ours")).await?;
@@ -94,7 +100,7 @@ async fn run(command: Command) -> Result<()> {
             println!("kube-apiserver + etcd");
             let theirs = Side::theirs(&xtask, &folder.path().join("theirs")).await?;
             let theirs = measure_and_stop(theirs, sizes).await.context("kube-apiserver + etcd")?;
-            let table = table::render(&ours, &theirs, sizes, serve::in_process_start());
+            let table = table::render(&ours, &theirs, sizes, in_process);
             print!("{table}");
             results::write(&results, "The API server", &table)
         }
@@ -102,7 +108,7 @@ async fn run(command: Command) -> Result<()> {
 }
 
 async fn ours(rounds: usize) -> Result<()> {
-    println!("in-process: first, later {:?}", serve::in_process_start());
+    println!("in-process: first, later {:?}", start::in_fresh_processes()?);
     let folder = tempfile::tempdir()?;
     let mut side = Side::ours(folder.path()).await?;
     println!("  ready after {:?}", side.ready);

@@ -1,7 +1,6 @@
 //! The server that controllers are measured on, in this process: nothing but the API, over TLS.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use homeostat_apiserver::{Identity, Server, ServerConfig};
@@ -20,16 +19,4 @@ pub(crate) async fn in_memory(kubeconfig: &Path) -> Result<Server> {
     let serving = server.clone();
     tokio::spawn(async move { serving.serve_tls(listener, identity).await });
     Ok(server)
-}
-
-/// How long a server in this process takes, in memory: the second one, as in any test after the
-/// first (tables are read once per process).
-pub(crate) fn in_process_start() -> [Duration; 2] {
-    [(), ()].map(|()| {
-        let begin = Instant::now();
-        let server = Server::new(ServerConfig::new(Env::system()));
-        let taken = begin.elapsed();
-        drop(server);
-        taken
-    })
 }

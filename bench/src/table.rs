@@ -27,7 +27,8 @@ pub(crate) fn render(
         "`cargo xtask bench api`. Both sides on one machine, one after the other, over TLS with the same client,\n\
          both durable (a write is on disk before it is acknowledged). Objects are ConfigMaps of about 1 kB.\n\
          All watchers come when all objects are there. Ours has the allocator of the `homeostat` binary; a start\n\
-         in-process has the system's.\n\n",
+         in-process has the system's, ends when a client has a list, and is the median of fresh processes: their\n\
+         first server and their second.\n\n",
     );
     let _ = writeln!(text, "Machine: {}.\n", process::machine());
     text.push_str(

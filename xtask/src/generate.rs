@@ -4,7 +4,8 @@
 //! oracle is built from, and writes data under `crates/homeostat-apiserver/data`; what CEL knows (for
 //! `crates/homeostat-cel/data`), what is said about columns, how Go reads and writes fields and how
 //! values look inside of kube-apiserver is printed by Kubernetes itself. The same input gives the same
-//! bytes, so `--check` can tell whether the committed data is up to date.
+//! bytes, so `--check` can tell whether the committed data is up to date. What every cluster begins
+//! with is made from the tables by the server's own code, in one of its tests, which also checks it.
 
 mod cel;
 mod columns;
@@ -134,8 +135,20 @@ impl Generate {
                 drift.join(", ")
             );
         }
-        Ok(())
+        if self.check { Ok(()) } else { finish_texts(&root) }
     }
+}
+
+/// Writes the objects that every cluster begins with, as the tables make them now.
+fn finish_texts(root: &Path) -> anyhow::Result<()> {
+    let status = command("cargo")
+        .args(["test", "--package", "homeostat-apiserver", "--lib", "finished_texts"])
+        .env("HOMEOSTAT_WRITE_DATA", "1")
+        .current_dir(root)
+        .status()
+        .context("cargo test")?;
+    ensure!(status.success(), "the objects that every cluster begins with could not be made");
+    Ok(())
 }
 
 /// What a program of the oracle's module prints.

@@ -97,6 +97,13 @@ impl AddressRange {
     }
 }
 
+/// As a `ServiceCIDR` names it: `127.96.0.0/16`.
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.base, self.prefix)
+    }
+}
+
 impl ServerConfig {
     /// The defaults, in that environment.
     #[must_use]

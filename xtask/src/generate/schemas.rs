@@ -1,4 +1,5 @@
-//! `schemas.json.gz`: every published type as nodes of one arena, without descriptions.
+//! `schemas.jsonl`: every published type as nodes of one arena, without descriptions. A line per node, those of
+//! types first and with the name at the end, not compressed: the server reads a line when somebody comes to it.
 //!
 //! Equal nodes are written once. A field that refers to a type and says more about it (a default,
 //! a merge key) is a node with `ref`: the type's node, with what the field says laid over it. So is
@@ -9,9 +10,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 
+use super::Output;
 use super::go_types::{Field, Fields};
 use super::openapi::Version;
-use super::{Output, gzip};
 
 const PREFIX: &str = "#/components/schemas/";
 /// The key for what becomes of a field when it is empty.
@@ -61,7 +62,8 @@ pub(super) fn arena(versions: &[Version], go: &Fields) -> anyhow::Result<Output>
         node["name"] = json!(name);
         arena.nodes[index] = node;
     }
-    Ok(("schemas.json.gz".to_owned(), gzip(&serde_json::to_vec(&arena.nodes)?)?))
+    let lines: String = arena.nodes.iter().map(|node| format!("{node}\n")).collect();
+    Ok(("schemas.jsonl".to_owned(), lines.into_bytes()))
 }
 
 impl Arena {

@@ -7,11 +7,13 @@ use crate::registry::update::Area;
 use crate::registry::{Writer, metadata, rules, seconds};
 use crate::store::{Expect, Key, Range};
 
-const RESOURCE: &str = "apiservices.apiregistration.k8s.io";
+pub(super) const RESOURCE: &str = "apiservices.apiregistration.k8s.io";
 /// Says that the server looks after the object: from its start, or all the time.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Group, version, and the priorities of both; a group is preferred to those with lower ones.
+/// Group, version, and the priorities of both; a group is preferred to those with lower ones. The
+/// finished texts are made from it.
+#[cfg(test)]
 const BUILT_IN: &[(&str, &str, u32, u32)] = &[
     ("", "v1", 18000, 1),
     ("admissionregistration.k8s.io", "v1", 16700, 15),
@@ -40,6 +42,7 @@ const BUILT_IN: &[(&str, &str, u32, u32)] = &[
 const OF_DEFINITIONS: (u32, u32) = (1000, 100);
 
 /// The APIServices of the built-in groups.
+#[cfg(test)]
 pub(super) fn objects() -> Vec<Value> {
     let rows = BUILT_IN.iter();
     rows.map(|(group, version, above, within)| object(group, version, (*above, *within), "onstart"))

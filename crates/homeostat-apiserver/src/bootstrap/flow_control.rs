@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::NAMESPACE_OF_THE_SYSTEM;
 
+#[cfg(test)]
 const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
 
 /// Who made them.
@@ -128,7 +129,8 @@ fn exempt() -> Value {
     json!({"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}})
 }
 
-/// All of them, without what is new at every start.
+/// All of them, without what is new at every start; the finished texts are made from it.
+#[cfg(test)]
 pub(super) fn objects() -> Vec<Value> {
     let levels = LEVELS.iter().map(|level| (level.0, limited(level)));
     let levels = levels.chain([(EXEMPT, exempt())]).map(|(name, spec)| {
@@ -140,6 +142,7 @@ pub(super) fn objects() -> Vec<Value> {
         .collect()
 }
 
+#[cfg(test)]
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": API_VERSION,
@@ -265,6 +268,7 @@ pub(super) fn level_of(schema: &Value) -> Option<&str> {
 }
 
 /// Says in the status of a schema that its level is there, and who said so.
+#[cfg(test)]
 pub(super) fn mark_found(object: &mut Value) {
     let Some(condition) = level_of(object).map(|level| dangling(level, true)) else { return };
     object["status"] = json!({"conditions": [condition]});

@@ -7,10 +7,10 @@
 
 use serde_json::{Value, json};
 
-use super::Ready;
+use super::finished::TEXTS;
 use super::flow_control::{CONSUMER, EXEMPT, PRODUCER, dangling, is_one, level_of};
 use crate::registry::options::{DeleteOptions, WriteOptions};
-use crate::registry::{Patch, Registry, Target, Writer, metadata, seconds};
+use crate::registry::{Patch, Registry, Target, metadata, seconds};
 use crate::status::Status;
 use crate::store::Stored;
 
@@ -18,13 +18,14 @@ const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 const AUTOMATIC: &str = "apf.kubernetes.io/autoupdate-spec";
 
 /// Sets back, removes and marks what has to be.
-pub(super) fn run(registry: &Registry, ready: fn(&Writer<'_>) -> &'static Ready) {
-    let wanted = ready(&registry.writer());
-    for (kind, object) in wanted {
-        let name = metadata::name(object).to_owned();
-        let target = Target { kind: kind.clone(), namespace: String::new(), name };
+pub(super) fn run(registry: &Registry) {
+    for text in TEXTS.iter().filter(|text| text.is_of_flow_control()) {
+        let Some(kind) = text.kind().cloned() else { continue };
+        let wanted = text.value();
+        let name = metadata::name(&wanted).to_owned();
+        let target = Target { kind, namespace: String::new(), name };
         let Ok(stored) = registry.get(&target) else { continue };
-        if let Some(revised) = revised(&stored.value(), object) {
+        if let Some(revised) = revised(&stored.value(), &wanted) {
             let options = written_by(PRODUCER);
             report(
                 registry.update(&target, false, revised.into(), &options).map(drop),

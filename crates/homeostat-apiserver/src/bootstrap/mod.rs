@@ -1,27 +1,27 @@
 //! The objects every cluster begins with. What controllers own is left to them.
 //!
+//! A server that begins with nothing takes them from finished texts; one that finds a cluster makes
+//! what is missing, and brings the rest up to date.
+//!
 //! Some of them nobody can do without, and they come back when they are removed (`restore`);
 //! kube-apiserver looks for them every few seconds. What it writes about flow control by itself is
 //! in `flow_upkeep`. The others are made again at the next start.
 
 mod api_services;
+#[cfg(test)]
+mod computed;
+mod finished;
 mod flow_control;
 mod flow_upkeep;
 mod policy;
 
-use std::io::Read as _;
-use std::sync::{Arc, OnceLock};
-
-use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use crate::advertise::advertise;
-use crate::default;
-use crate::kinds::Kind;
 use crate::registry::options::WriteOptions;
-use crate::registry::update::Area;
-use crate::registry::{Patch, Registry, Target, Writer, metadata, rules};
+use crate::registry::{Patch, Registry, Target};
 use crate::store::{Expect, Key};
+use finished::{News, TEXTS, Text};
 
 pub(crate) use api_services::{follow_definitions, local_status};
 pub(crate) use flow_control::fixed as fixed_priority;
@@ -45,9 +45,6 @@ const NAMESPACE_OF_THE_SYSTEM: &str = "kube-system";
 const NAMESPACES: [&str; 4] =
     ["default", NAMESPACE_OF_THE_SYSTEM, "kube-public", "kube-node-lease"];
 
-/// Objects that are committed as they are.
-type Ready = Vec<(Arc<Kind>, Value)>;
-
 /// Whether the object comes back when it is removed.
 pub(crate) fn is_kept(resource: &str, key: &Key) -> bool {
     match resource {
@@ -65,8 +62,8 @@ pub(crate) fn restore(registry: &Registry) {
     namespaces(registry);
     service_range(registry);
     api_service(registry);
-    install(registry, flow_control);
-    flow_upkeep::run(registry, flow_control);
+    install(registry, Text::is_of_flow_control);
+    flow_upkeep::run(registry);
     if let Some(address) = registry.address() {
         advertise(registry, address);
     }
@@ -85,8 +82,27 @@ fn namespaces(registry: &Registry) {
 
 /// Creates what is missing.
 pub(crate) fn run(registry: &Registry) {
+    if registry.store.newest().resources().next().is_none() {
+        // There is nobody who could have a say in them.
+        install(registry, |_| true);
+        return;
+    }
     registry.rbac.load(&registry.store);
     namespaces(registry);
+    priority_classes(registry);
+    for text in install(registry, Text::is_role_or_binding) {
+        policy::reconcile(registry, text);
+    }
+    install(registry, Text::is_of_flow_control);
+    install(registry, Text::is_api_service);
+    flow_upkeep::remove(registry);
+    service_range(registry);
+    api_service(registry);
+    registry.writer().restore_addresses();
+    registry.writer().restore_node_ports();
+}
+
+fn priority_classes(registry: &Registry) {
     for (name, value, description) in PRIORITY_CLASSES {
         create(
             registry,
@@ -101,16 +117,6 @@ pub(crate) fn run(registry: &Registry) {
             }),
         );
     }
-    for (kind, object) in install(registry, roles_and_bindings) {
-        policy::reconcile(registry, kind, object);
-    }
-    install(registry, flow_control);
-    install(registry, api_services);
-    flow_upkeep::remove(registry);
-    service_range(registry);
-    api_service(registry);
-    registry.writer().restore_addresses();
-    registry.writer().restore_node_ports();
 }
 
 /// The Service that programs in Pods reach the API by.
@@ -140,92 +146,31 @@ fn api_service(registry: &Registry) {
     );
 }
 
-/// Commits what is missing as it is: more than a hundred objects that need no completing and no
-/// checking, at every start. Gives those that were there already, which stay as they are.
-fn install(
-    registry: &Registry,
-    objects: fn(&Writer<'_>) -> &'static Ready,
-) -> Vec<&'static (Arc<Kind>, Value)> {
+/// Commits those of the texts that are missing. Gives those that were there already, which stay as
+/// they are.
+fn install(registry: &Registry, is_meant: fn(&Text) -> bool) -> Vec<&'static Text> {
     let writer = registry.writer();
-    let now = writer.now();
-    let mut there = Vec::new();
-    for ready in objects(&writer) {
-        let (kind, object) = ready;
-        let key = Key::new(metadata::namespace(object), metadata::name(object));
-        let mut object = object.clone();
-        metadata::set(&mut object, "uid", registry.env.uid().into());
-        metadata::set(&mut object, "creationTimestamp", now.clone().into());
-        for (list, field) in
-            [("/metadata/managedFields", "time"), ("/status/conditions", "lastTransitionTime")]
-        {
-            let entries = object.pointer_mut(list).and_then(Value::as_array_mut);
-            for entry in entries.into_iter().flatten() {
-                entry[field] = now.clone().into();
-            }
-        }
-        if writer.commit(kind, &key, Expect::Absent, object, false).is_err() {
-            there.push(ready);
+    let (now, range) = (writer.now(), registry.config.service_range);
+    let news = News { now: &now, range };
+    let meant: Vec<&Text> = TEXTS.iter().filter(|text| is_meant(text)).collect();
+    let objects = meant.iter().map(|text| text.finish(&registry.env.uid(), &news));
+    // Every commit tells how old what was before it is.
+    registry.grow_older();
+    let made = registry.store.put_absent(objects).unwrap_or_default();
+    for (text, made) in meant.iter().zip(&made) {
+        if let Some(stored) = made {
+            registry.rbac.note(text.resource, stored);
         }
     }
-    there
-}
-
-fn roles_and_bindings(writer: &Writer<'_>) -> &'static Ready {
-    const BYTES: &[u8] = include_bytes!("../../data/rbac.json.gz");
-    static READY: OnceLock<Ready> = OnceLock::new();
-    READY.get_or_init(|| {
-        let mut text = Vec::new();
-        // The bytes are generated and checked: they are always readable.
-        let _ = GzDecoder::new(BYTES).read_to_end(&mut text);
-        owned(writer, serde_json::from_slice(&text).unwrap_or_default(), "kube-apiserver")
-    })
-}
-
-/// The groups and versions that are served by the server itself.
-fn api_services(writer: &Writer<'_>) -> &'static Ready {
-    static READY: OnceLock<Ready> = OnceLock::new();
-    READY.get_or_init(|| {
-        let mut ready = owned(writer, api_services::objects(), "kube-apiserver");
-        for (_, object) in &mut ready {
-            metadata::set_top(object, "status", Some(api_services::local_status("")));
-        }
-        ready
-    })
-}
-
-/// The levels of priority and their schemas.
-fn flow_control(writer: &Writer<'_>) -> &'static Ready {
-    static READY: OnceLock<Ready> = OnceLock::new();
-    READY.get_or_init(|| {
-        let mut ready = owned(writer, flow_control::objects(), flow_control::PRODUCER);
-        for (kind, object) in &mut ready {
-            flow_control::mark_found(object);
-            default::builtin(kind, object);
-        }
-        ready
-    })
-}
-
-/// The objects with their kinds, and with whom their fields belong to, which is the same at every
-/// start.
-fn owned(writer: &Writer<'_>, objects: Vec<Value>, manager: &str) -> Ready {
-    let with_kind = objects.into_iter().filter_map(|mut object| {
-        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-        let mut kinds = crate::kinds::builtin().iter();
-        let kind = kinds
-            .find(|kind| kind.kind == text("kind") && kind.api_version() == text("apiVersion"))?
-            .clone();
-        rules::track(writer, &kind, None, &mut object, manager, Area::Main).ok()?;
-        Some((kind, object))
-    });
-    with_kind.collect()
+    let there = meant.into_iter().zip(made).filter(|(_, made)| made.is_none());
+    there.map(|(text, _)| text).collect()
 }
 
 /// The range of addresses that Services get theirs from, ready to be used. A server that is started
 /// with another range than before gives out addresses of that one from now on.
 fn service_range(registry: &Registry) {
     let range = registry.config.service_range;
-    let spec = json!({"cidrs": [format!("{}/{}", range.base, range.prefix)]});
+    let spec = json!({"cidrs": [range.to_string()]});
     let object = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",

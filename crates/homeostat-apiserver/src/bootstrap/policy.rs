@@ -1,12 +1,10 @@
 //! The roles and bindings that every cluster has, brought up to date at each start: what somebody
 //! took from one comes back, what somebody added stays. An annotation keeps one as it is.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
+use super::finished::Text;
 use crate::auth::missing_rules;
-use crate::kinds::Kind;
 use crate::registry::options::{DeleteOptions, WriteOptions};
 use crate::registry::{Registry, Target, metadata};
 use crate::status::Status;
@@ -15,9 +13,11 @@ use crate::store::Key;
 const AUTOMATIC: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 /// Brings one that is there already up to date.
-pub(super) fn reconcile(registry: &Registry, kind: &Arc<Kind>, wanted: &Value) {
+pub(super) fn reconcile(registry: &Registry, text: &Text) {
+    let Some(kind) = text.kind().cloned() else { return };
+    let wanted = &text.value();
     let Key { namespace, name } = Key::new(metadata::namespace(wanted), metadata::name(wanted));
-    let target = Target { kind: kind.clone(), namespace, name };
+    let target = Target { kind, namespace, name };
     let Ok(stored) = registry.get(&target) else { return };
     let current = stored.value();
     if annotation(&current) == Some("false") {
@@ -37,12 +37,8 @@ pub(super) fn reconcile(registry: &Registry, kind: &Arc<Kind>, wanted: &Value) {
 
 fn made_anew(registry: &Registry, target: &Target, wanted: &Value) -> Result<(), Status> {
     registry.delete(target, &DeleteOptions::default())?;
-    let mut fresh = wanted.clone();
-    if let Some(fields) = fresh["metadata"].as_object_mut() {
-        fields.shift_remove("managedFields");
-    }
     let place = Target { name: String::new(), ..target.clone() };
-    registry.create(&place, fresh.into(), &options()).map(drop)
+    registry.create(&place, wanted.clone().into(), &options()).map(drop)
 }
 
 fn options() -> WriteOptions {

@@ -1,7 +1,8 @@
 //! The built-in rows: every stable resource Kubernetes publishes.
 //!
 //! The table is generated (`cargo xtask generate`); what it cannot say is in
-//! [`super::strategy`]. Reading it takes milliseconds and happens once per process.
+//! [`super::strategy`]. It is read once per process, without the schemas: those
+//! are read when somebody comes to them.
 
 use std::sync::{Arc, OnceLock};
 

@@ -3,13 +3,16 @@
 //! Requests are told apart as kube-apiserver does, and answers say which schema it was; nobody waits
 //! in a queue here.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderValue;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::{Registry, metadata};
+use super::Registry;
 use crate::auth::{Attributes, User};
+use crate::store::{Key, Stored};
 
 const SCHEMAS: &str = "flowschemas.flowcontrol.apiserver.k8s.io";
 const LEVELS: &str = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io";
@@ -31,7 +34,44 @@ pub(super) struct Flows(Mutex<Option<Arc<Vec<Schema>>>>);
 struct Schema {
     flow: Flow,
     is_last_resort: bool,
-    rules: Vec<Value>,
+    /// The rules as they are written; read when a request comes so far. Those of admins end at the
+    /// first schema of all.
+    written: Box<RawValue>,
+    rules: OnceLock<Vec<Value>>,
+}
+
+impl Schema {
+    fn rules(&self) -> &[Value] {
+        self.rules.get_or_init(|| serde_json::from_str(self.written.get()).unwrap_or_default())
+    }
+}
+
+/// What tells schemas apart; nothing else of the stored object is read.
+#[derive(Deserialize)]
+struct Written {
+    metadata: Named,
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    uid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    matching_precedence: i64,
+    priority_level_configuration: Level,
+    #[serde(default)]
+    rules: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Level {
+    name: String,
 }
 
 impl Flows {
@@ -47,7 +87,7 @@ impl Registry {
         let schemas = self.schemas();
         let mut attributes = None;
         let found = schemas.iter().find(|schema| {
-            schema.rules.iter().any(|rule| {
+            schema.rules().iter().any(|rule| {
                 let subjects = list(rule, "subjects");
                 subjects.iter().any(|subject| is_subject(subject, user))
                     && speaks_of(rule, attributes.get_or_insert_with(&wanted))
@@ -64,23 +104,25 @@ impl Registry {
 
     fn read_schemas(&self) -> Vec<Schema> {
         let snapshot = self.store.newest();
-        let mut all: Vec<Value> = snapshot.objects(SCHEMAS).map(|stored| stored.value()).collect();
-        all.sort_by_key(|schema| {
-            let precedence = schema.pointer("/spec/matchingPrecedence").and_then(Value::as_i64);
-            (precedence.unwrap_or(0), metadata::name(schema).to_owned())
+        let read = |stored: &Arc<Stored>| serde_json::from_slice(&stored.body).ok();
+        let mut all: Vec<Written> = snapshot.objects(SCHEMAS).filter_map(read).collect();
+        all.sort_by(|one, two| {
+            let place = |it: &Written| it.spec.matching_precedence;
+            place(one).cmp(&place(two)).then_with(|| one.metadata.name.cmp(&two.metadata.name))
         });
-        let read = |schema: &Value| {
-            let level = schema.pointer("/spec/priorityLevelConfiguration/name")?.as_str()?;
+        let asked = |Written { metadata, spec }: Written| {
             // One that leads nowhere is not asked.
-            let level = self.peek(LEVELS, "", level)?;
-            let uid = |object: &Value| HeaderValue::from_str(metadata::uid(object)).ok();
+            let level = Key::new("", spec.priority_level_configuration.name);
+            let level = snapshot.get(LEVELS, &level)?;
+            let uid = |uid: &str| HeaderValue::from_str(uid).ok();
             Some(Schema {
-                flow: Flow { schema: uid(schema)?, level: uid(&level)? },
-                is_last_resort: metadata::name(schema) == CATCH_ALL,
-                rules: list(&schema["spec"], "rules").to_vec(),
+                flow: Flow { schema: uid(&metadata.uid)?, level: uid(&level.uid())? },
+                is_last_resort: metadata.name == CATCH_ALL,
+                written: spec.rules,
+                rules: OnceLock::new(),
             })
         };
-        all.iter().filter_map(read).collect()
+        all.into_iter().filter_map(asked).collect()
     }
 }
 

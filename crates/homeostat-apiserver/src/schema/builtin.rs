@@ -1,19 +1,22 @@
-//! The schemas of the built-in types: one arena, read once from generated data.
+//! The schemas of the built-in types: one arena of generated lines, each of which is read when
+//! somebody first comes to its node. It never reads them all: a server would wait for that.
 //!
 //! A field's default is what the published API says it is. For plain values that are always
 //! present in an answer it is their zero value (`""`, `0`, `{}`), so filling defaults gives an
 //! object the same shape that kube-apiserver would answer with.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Bounds, ListType, Node, NodeId, PatchRule, Schemas, Type, WhenEmpty};
 
-const ARENA: &[u8] = include_bytes!("../../data/schemas.json.gz");
+/// A node per line; those of types come first, in the order of their names, and name them at the end.
+static LINES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("../../data/schemas.jsonl").lines().collect());
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,27 +61,28 @@ struct Written {
 /// (`io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`).
 #[must_use]
 pub fn schemas() -> &'static Arc<Schemas> {
-    static SCHEMAS: OnceLock<Arc<Schemas>> = OnceLock::new();
-    SCHEMAS.get_or_init(|| Arc::new(read()))
+    static SCHEMAS: LazyLock<Arc<Schemas>> = LazyLock::new(|| {
+        // A field's copy of a type carries the type's name; the type comes first and keeps it.
+        let types = LINES.iter().map_while(|line| name(line)).map(Cow::Borrowed);
+        let names = types.zip((0..).map(NodeId)).collect();
+        Arc::new(Schemas::unread(LINES.len(), names, read))
+    });
+    &SCHEMAS
 }
 
-fn read() -> Schemas {
-    let mut text = Vec::new();
-    #[expect(clippy::expect_used, reason = "compiled-in data, read by every test")]
-    let written: Vec<Written> = flate2::read::GzDecoder::new(ARENA)
-        .read_to_end(&mut text)
-        .map_err(serde_json::Error::io)
-        .and_then(|_| serde_json::from_slice(&text))
-        .expect("the generated schemas");
-    let mut nodes: Vec<Node> = Vec::with_capacity(written.len());
-    for (index, line) in written.into_iter().enumerate() {
-        // Types come first, so what a field lays its rules over is there already.
-        let base = line.base.map(|base| base as usize).filter(|base| *base < index);
-        let base = base.map(|base| nodes[base].clone()).unwrap_or_default();
-        nodes.push(node(line, base));
-    }
-    // A field's copy of a type carries the type's name; the type comes first and keeps it.
-    Schemas::of(nodes)
+/// The name in the line of a type.
+fn name(line: &str) -> Option<&str> {
+    line.strip_suffix("\"}")?.rsplit_once("\"name\":\"").map(|(_, name)| name)
+}
+
+fn read(schemas: &Schemas, id: NodeId) -> Node {
+    #[expect(clippy::expect_used, reason = "compiled-in data, all of it read by a test")]
+    let line: Written =
+        serde_json::from_str(LINES[id.0 as usize]).expect("a line of the generated schemas");
+    // Types come first, so what a field lays its rules over is no field.
+    let base = line.base.filter(|base| *base < id.0);
+    let base = base.map(|base| schemas.at(NodeId(base)).node().clone()).unwrap_or_default();
+    node(line, base)
 }
 
 fn node(line: Written, base: Node) -> Node {
@@ -138,5 +142,27 @@ fn ty(word: &str) -> Type {
         "boolean" => Type::Boolean,
         "int-or-string" => Type::IntOrString,
         _ => Type::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_can_be_read_and_every_type_is_found_by_the_name_it_says() {
+        let mut named = 0;
+        for (id, line) in (0..).map(NodeId).zip(LINES.iter()) {
+            let written: Written = serde_json::from_str(line).unwrap();
+            assert!(written.base.is_none_or(|base| LINES[base as usize].contains("\"name\":")));
+            assert_eq!(name(line).unwrap_or_default(), written.name, "{line}");
+            let node = schemas().at(id).node();
+            if !written.name.is_empty() {
+                named += 1;
+                assert_eq!(node.name, written.name);
+                assert_eq!(schemas().named(&written.name).unwrap().id(), id);
+            }
+        }
+        assert_eq!(schemas().names.len(), named, "all types are before all fields");
     }
 }

@@ -3,11 +3,15 @@
 //! A [`Schemas`] arena holds the nodes (built-in types refer to each other, some recursively); a
 //! [`Schema`] is a cursor into it. Defaulting, pruning, validation, strategic merge and
 //! server-side apply all walk this one structure. It never looks at a value by itself.
+//!
+//! There are a thousand nodes of built-in types, and most processes use few of them: those are read
+//! when somebody comes to them, so that a server is ready before they are.
 
 pub mod builtin;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -189,18 +193,21 @@ impl Node {
 /// An arena of nodes that refer to each other.
 #[derive(Debug, Clone, Default)]
 pub struct Schemas {
-    nodes: Vec<Node>,
-    names: BTreeMap<String, NodeId>,
+    nodes: Vec<OnceLock<Box<Node>>>,
+    names: BTreeMap<Cow<'static, str>, NodeId>,
+    /// Reads a node that nobody came to yet; `None` where all are there.
+    read: Option<fn(&Schemas, NodeId) -> Node>,
 }
 
 impl Schemas {
-    /// An arena of nodes that are all known. Of nodes with the same name the first is found by it.
-    fn of(nodes: Vec<Node>) -> Self {
-        let mut names = BTreeMap::new();
-        for (node, id) in nodes.iter().zip(0..).filter(|(node, _)| !node.name.is_empty()) {
-            names.entry(node.name.clone()).or_insert(NodeId(id));
-        }
-        Self { nodes, names }
+    /// An arena of so many nodes that are read when somebody comes to them. What is read may come to
+    /// others, but not around to itself.
+    fn unread(
+        count: usize,
+        names: BTreeMap<Cow<'static, str>, NodeId>,
+        read: fn(&Self, NodeId) -> Node,
+    ) -> Self {
+        Self { nodes: vec![OnceLock::new(); count], names, read: Some(read) }
     }
 
     /// Adds a node; the first one with a name can be found by it.
@@ -211,18 +218,23 @@ impl Schemas {
         #[expect(clippy::expect_used, reason = "documented; a schema has thousands of nodes")]
         let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 schema nodes"));
         if !node.name.is_empty() {
-            self.names.entry(node.name.clone()).or_insert(id);
+            self.names.entry(node.name.clone().into()).or_insert(id);
         }
-        self.nodes.push(node);
+        self.nodes.push(Box::new(node).into());
         id
     }
 
     /// Replaces a node that was added as a stand-in for a recursive type.
     pub fn set(&mut self, id: NodeId, node: Node) {
         if !node.name.is_empty() {
-            self.names.insert(node.name.clone(), id);
+            self.names.insert(node.name.clone().into(), id);
         }
-        self.nodes[id.0 as usize] = node;
+        self.nodes[id.0 as usize] = Box::new(node).into();
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        let read = || Box::new(self.read.map_or_else(Node::default, |read| read(self, id)));
+        self.nodes[id.0 as usize].get_or_init(read)
     }
 
     /// The cursor at `id`.
@@ -249,7 +261,7 @@ impl<'a> Schema<'a> {
     /// The node itself.
     #[must_use]
     pub fn node(self) -> &'a Node {
-        &self.arena.nodes[self.id.0 as usize]
+        self.arena.node(self.id)
     }
 
     /// The node's index.

@@ -61,9 +61,18 @@ impl Queue {
         self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a commit written soon.
-    pub(super) fn push(&self, mut writers: MutexGuard<'_, Writers>, commit: Commit) {
-        writers.waiting.push(commit);
+    /// Has commits written soon.
+    pub(super) fn push(
+        &self,
+        mut writers: MutexGuard<'_, Writers>,
+        commits: impl IntoIterator<Item = Commit>,
+    ) {
+        let before = writers.waiting.len();
+        writers.waiting.extend(commits);
+        if writers.waiting.len() == before {
+            // The thread takes being woken for nothing for the end.
+            return;
+        }
         let own = writers.in_place.contains(&std::thread::current().id());
         writers.unattended |= !own;
         let is_seen_to = own || writers.is_flushing;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::change::Change;
 use super::snapshot::{Entry, Resource, Snapshot};
-use super::{Expect, Key, Limits, StoreError, Stored, Write};
+use super::{Expect, Finished, Key, Limits, StoreError, Stored, Write};
 
 /// One commit: what it did, under which revision.
 #[derive(Debug, Clone)]
@@ -83,6 +83,20 @@ impl Head {
             self.forget(name);
         }
         Ok(Commit { revision, changes })
+    }
+
+    /// Makes an object of a finished text, under a revision of its own; `None` where there is one.
+    pub(super) fn put_absent(&mut self, finished: Finished) -> Option<Commit> {
+        if self.snapshot.get(finished.resource, &finished.key).is_some() {
+            return None;
+        }
+        let revision = self.snapshot.revision + 1;
+        let (resource, key) = (finished.resource, finished.key.clone());
+        let object = finished.at(revision);
+        let change = self.record(resource, &key, Some(object), revision)?;
+        self.snapshot.revision = revision;
+        self.forget(&change.0);
+        Some(Commit { revision, changes: vec![change] })
     }
 
     fn check(&self, write: &Write) -> Result<(), StoreError> {

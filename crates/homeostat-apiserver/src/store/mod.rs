@@ -9,6 +9,7 @@
 //! the newest durable one; in memory the two are the same. It knows neither kinds nor HTTP.
 
 mod change;
+mod finished;
 mod flusher;
 mod head;
 mod log;
@@ -24,6 +25,7 @@ mod watcher;
 use std::sync::{Arc, MutexGuard};
 
 pub use change::Change;
+pub use finished::Finished;
 use flusher::{Flusher, Queue, Writers};
 pub use head::Commit;
 use head::Head;
@@ -245,13 +247,42 @@ impl Store {
         let commit = writers.head.commit(writes)?;
         let objects = commit.changes.iter().map(|(_, change)| change.object.clone()).collect();
         if self.flusher.is_some() {
-            self.queue.push(writers, commit);
+            self.queue.push(writers, [commit]);
         } else {
             let names = commit.changes.into_iter().map(|(name, _)| name);
             // Under the lock: readers see the commits in their order.
             self.published.show(writers.head.snapshot.clone(), names);
         }
         Ok(objects)
+    }
+
+    /// Makes all of `objects` that are not there yet, each at a revision of its own; what is there stays
+    /// as it is. Returns those that were made, in the place of the others `None`.
+    ///
+    /// In memory nobody sees one of them before all are there, which spares the maps a copy for each.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] after the storage failed.
+    pub fn put_absent(
+        &self,
+        objects: impl IntoIterator<Item = Finished>,
+    ) -> Result<Vec<Option<Arc<Stored>>>, StoreError> {
+        let mut writers = self.writers();
+        if writers.failed {
+            return Err(StoreError::Failed);
+        }
+        let commits: Vec<Option<Commit>> =
+            objects.into_iter().map(|object| writers.head.put_absent(object)).collect();
+        let object = |commit: &Commit| commit.changes.first().map(|(_, it)| it.object.clone());
+        let made = commits.iter().map(|commit| commit.as_ref().and_then(object)).collect();
+        let commits = commits.into_iter().flatten();
+        if self.flusher.is_some() {
+            self.queue.push(writers, commits);
+        } else {
+            let names = commits.flat_map(|commit| commit.changes).map(|(name, _)| name);
+            self.published.show(writers.head.snapshot.clone(), names);
+        }
+        Ok(made)
     }
 
     /// Does `work` for a caller that will wait until what it commits is durable: with nobody else

@@ -1,6 +1,7 @@
 //! Roles and bindings, arranged by whom they are for: a decision is a look-up per name and group.
 //!
-//! Pure data: it is told what was written and what is gone, and never reads the store.
+//! Pure data: it is told what was written and what is gone, and never reads the store. What is only
+//! noted is in here as soon as somebody asks, not before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,10 +9,11 @@ use std::sync::Arc;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::Learned;
 use super::rule::Rule;
 use crate::auth::User;
 use crate::auth::user::service_account_name;
-use crate::store::Key;
+use crate::store::{Key, Stored};
 
 /// Somebody that bindings name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,18 +95,40 @@ pub(super) struct Index {
     roles: BTreeMap<Key, Arc<[Rule]>>,
     bindings: BTreeMap<Key, Binding>,
     by_subject: BTreeMap<Subject, BTreeSet<Key>>,
+    /// What was noted and not read yet, with its resource.
+    unread: Vec<(&'static str, Arc<Stored>)>,
 }
 
 impl Index {
-    pub(super) fn put_role(&mut self, key: &Key, rules: Arc<[Rule]>) {
-        self.roles.insert(key.clone(), rules);
+    /// Notes an object to be read before anything else happens.
+    pub(super) fn note(&mut self, resource: &'static str, stored: Arc<Stored>) {
+        self.unread.push((resource, stored));
+    }
+
+    pub(super) fn is_up_to_date(&self) -> bool {
+        self.unread.is_empty()
+    }
+
+    /// What was noted, for whoever reads it now.
+    pub(super) fn take_unread(&mut self) -> Vec<(&'static str, Arc<Stored>)> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Takes in what a role or a binding says.
+    pub(super) fn put(&mut self, key: &Key, learned: Learned) {
+        match learned {
+            Learned::Role(rules) => {
+                self.roles.insert(key.clone(), rules);
+            }
+            Learned::Binding(binding) => self.put_binding(key, binding),
+        }
     }
 
     pub(super) fn remove_role(&mut self, key: &Key) {
         self.roles.remove(key);
     }
 
-    pub(super) fn put_binding(&mut self, key: &Key, binding: Binding) {
+    fn put_binding(&mut self, key: &Key, binding: Binding) {
         self.remove_binding(key);
         for (subject, _) in &binding.subjects {
             self.by_subject.entry(subject.clone()).or_default().insert(key.clone());

@@ -17,7 +17,7 @@ pub(crate) use rule::{Rule, quoted};
 
 use super::User;
 use super::attributes::Attributes;
-use crate::store::{Key, Range, Store};
+use crate::store::{Key, Store, Stored};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const ROLES: [&str; 2] =
@@ -47,13 +47,18 @@ pub(crate) struct Rbac(RwLock<Index>);
 impl Rbac {
     /// Learns what the store holds already.
     pub(crate) fn load(&self, store: &Store) {
+        let snapshot = store.newest();
         for resource in ROLES.iter().chain(&BINDINGS) {
-            let page = store.list(resource, &Range::default());
-            for stored in page.map(|page| page.items).unwrap_or_default() {
-                if let Some(learned) = Self::read(resource, &stored.key, &stored.value()) {
-                    self.learn(&stored.key, learned);
-                }
-            }
+            snapshot.objects(resource).for_each(|stored| self.note(resource, stored));
+        }
+    }
+
+    /// An object of any resource is there that will be read when somebody asks what it says: a server
+    /// begins with more than a hundred of them, and often nobody asks but admins.
+    pub(crate) fn note(&self, resource: &str, stored: &Arc<Stored>) {
+        let known = ROLES.iter().chain(&BINDINGS).find(|known| **known == resource);
+        if let Some(resource) = known {
+            self.0.write().unwrap_or_else(PoisonError::into_inner).note(resource, stored.clone());
         }
     }
 
@@ -70,10 +75,7 @@ impl Rbac {
 
     /// An object that says this was committed.
     pub(crate) fn learn(&self, key: &Key, learned: Learned) {
-        match learned {
-            Learned::Role(rules) => self.index_mut().put_role(key, rules),
-            Learned::Binding(binding) => self.index_mut().put_binding(key, binding),
-        }
+        self.index_mut().put(key, learned);
     }
 
     /// An object of any resource is gone.
@@ -123,11 +125,24 @@ impl Rbac {
     }
 
     fn index(&self) -> RwLockReadGuard<'_, Index> {
+        let index = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if index.is_up_to_date() {
+            return index;
+        }
+        drop(index);
+        drop(self.index_mut());
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (resource, stored) in index.take_unread() {
+            let learned = Self::read(resource, &stored.key, &stored.value());
+            if let Some(learned) = learned {
+                index.put(&stored.key, learned);
+            }
+        }
+        index
     }
 }
 
@@ -144,5 +159,43 @@ fn aggregate(mut problems: Vec<String>) -> String {
         [] => String::new(),
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::transient;
+
+    #[test]
+    fn what_is_noted_holds_when_somebody_asks_and_gives_way_to_what_is_written_later() {
+        let rbac = Rbac::default();
+        let note = |resource: &str, name: &str, object: &Value| {
+            rbac.note(resource, &Arc::new(transient(&Key::new("", name), object)));
+        };
+        let role = |verb: &str| json!({"rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]});
+        note(ROLES[0], "reader", &role("get"));
+        let binding = json!({
+            "roleRef": {"kind": "ClusterRole", "name": "reader"},
+            "subjects": [{"kind": "User", "name": "ann"}],
+        });
+        note(BINDINGS[0], "readers", &binding);
+        note("pods", "no-role", &json!({}));
+        let may = |verb: &str| {
+            let (verb, resource) = (verb.to_owned(), "pods".to_owned());
+            let wanted = Attributes { verb, resource, ..Attributes::default() };
+            rbac.authorize(&User::new("ann", [] as [&str; 0]), &wanted).allowed
+        };
+        assert!(may("get") && !may("list"));
+        note(ROLES[0], "reader", &role("get"));
+        let key = Key::new("", "reader");
+        let written = Rbac::read(ROLES[0], &key, &role("list"));
+        rbac.learn(&key, written.unwrap());
+        assert!(may("list") && !may("get"));
+        note(ROLES[0], "reader", &role("get"));
+        rbac.removed(ROLES[0], &key);
+        assert!(!may("list") && !may("get"));
     }
 }

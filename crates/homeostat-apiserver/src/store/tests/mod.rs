@@ -1,5 +1,6 @@
 //! What the store promises, kept without a server around it.
 
+mod absent;
 mod in_place;
 mod model;
 mod place;
