@@ -1,15 +1,16 @@
-//! Connections to the programs of users: TCP, and TLS that trusts a bundle or this host's
-//! authorities. What goes wrong is told in Go's words.
+//! Connections to the programs of users: TCP, and TLS that trusts a bundle, this host's
+//! authorities, or whoever answers. What goes wrong is told in Go's words.
 //!
 //! It keeps no connection, and knows nothing of what is said through one.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -62,4 +63,55 @@ pub(crate) fn trusting(roots: Arc<RootCertStore>) -> Result<ClientConfig, String
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// TLS with whoever answers.
+pub(crate) fn trusting_anyone() -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous();
+    Ok(builder.with_custom_certificate_verifier(Arc::new(Anyone(provider))).with_no_client_auth())
+}
+
+/// Believes every certificate, but only from who has its key.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
