@@ -1,5 +1,6 @@
 //! One POST over TLS: the default way to webhooks. Nothing is kept open between calls.
 
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -68,14 +69,14 @@ async fn post(
         let read = limited.collect().await.map_err(|error| error.to_string())?;
         Ok(WebhookAnswer { code, media_type, body: read.to_bytes() })
     };
-    tokio::select! {
+    let mut exchange = pin!(exchange);
+    let ended = tokio::select! {
         biased;
-        reply = exchange => reply,
-        ended = connection => match ended {
-            Ok(()) => Err("EOF".to_owned()),
-            Err(error) => Err(error.to_string()),
-        },
-    }
+        reply = &mut exchange => return reply,
+        ended = connection => ended,
+    };
+    // One that hangs up with its last word has answered.
+    exchange.await.map_err(|_: String| ended.map_or_else(|why| why.to_string(), |()| "EOF".into()))
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A webhook that agrees with everybody; gives where it is, and its certificate.
+    /// A webhook that agrees with everybody and hangs up; gives where it is, and its certificate.
     async fn webhook() -> (WebhookAddress, rcgen::Certificate) {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -138,9 +139,20 @@ mod tests {
         let reply = known.post(address.clone(), Bytes::from("{}")).await.unwrap();
         assert_eq!((reply.code, reply.body.as_ref()), (200, b"yes".as_slice()));
 
-        // A bundle is the last word.
+        // A bundle decides alone.
         let (_, other) = webhook().await;
         let misled = WebhookAddress { ca: other.pem().into_bytes(), ..address };
         known.post(misled, Bytes::from("{}")).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_webhook_that_hangs_up_with_its_last_word_has_answered() {
+        let (address, certificate) = webhook().await;
+        let address = WebhookAddress { ca: certificate.pem().into_bytes(), ..address };
+        let connector = TlsConnector::default();
+        for _ in 0..50 {
+            let reply = connector.post(address.clone(), Bytes::from("{}")).await.unwrap();
+            assert_eq!(reply.body.as_ref(), b"yes");
+        }
     }
 }
