@@ -13,12 +13,18 @@ use crate::registry::{Body, Registry, Target};
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";
 
-/// Makes the endpoints lead to `address`.
-pub(crate) fn advertise(registry: &Registry, address: SocketAddr) {
+/// Where clients reach a server that listens at `address`.
+pub(crate) fn reached_at(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
         _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Makes the endpoints lead to `address`.
+pub(crate) fn advertise(registry: &Registry, address: SocketAddr) {
+    let ip = reached_at(address).ip();
     let ports = json!([{"name": "https", "port": address.port(), "protocol": "TCP"}]);
     let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
     put(

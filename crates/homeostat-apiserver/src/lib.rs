@@ -15,6 +15,7 @@ mod bootstrap;
 pub mod custom;
 pub mod decode;
 pub mod default;
+mod dial;
 mod directory;
 pub mod discovery;
 mod disk;

@@ -17,6 +17,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use tower::{BoxError, Service};
 
+use crate::advertise::reached_at;
 use crate::auth::{Identity, SigningKey};
 use crate::directory::DataDirectory;
 use crate::http::{self as front, Body, NodeConnector};
@@ -175,9 +176,10 @@ impl Shared {
         self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where clients reach the server, as discovery tells them.
+    /// Where clients reach the server, as discovery tells them; in-process there is no port.
     pub(crate) fn address(&self) -> String {
-        "127.0.0.1".to_owned()
+        let served = self.registry.address().map(reached_at);
+        served.map_or_else(|| "127.0.0.1".to_owned(), |address| address.to_string())
     }
 }
 

@@ -13,24 +13,76 @@ use crate::registry::Registry;
 /// One thing that must be so.
 struct Check {
     name: &'static str,
-    /// Asked only by those who want to know whether to send requests here.
-    only_ready: bool,
+    asked: Asked,
     holds: fn(&Registry) -> Result<(), String>,
 }
 
-/// The checks, under the names of kube-apiserver's that ask the same. What a server is made with is
-/// there before it answers anything; the store alone can fail later.
-const CHECKS: [Check; 6] = [
-    Check { name: "ping", only_ready: false, holds: always },
-    Check { name: "etcd", only_ready: false, holds: store_works },
-    Check { name: "etcd-readiness", only_ready: true, holds: store_works },
-    Check { name: "poststarthook/crd-informer-synced", only_ready: false, holds: always },
-    Check { name: "poststarthook/rbac/bootstrap-roles", only_ready: false, holds: always },
-    Check {
-        name: "poststarthook/scheduling/bootstrap-system-priority-classes",
-        only_ready: false,
-        holds: always,
-    },
+/// By whom a check is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// By everybody.
+    Always,
+    /// By those who want to know whether the process is well, but not whether it is ready.
+    Alive,
+    /// By those who want to know whether to send requests here.
+    Ready,
+}
+
+impl Check {
+    const fn holding(name: &'static str) -> Self {
+        Self { name, asked: Asked::Always, holds: always }
+    }
+
+    fn is_asked_by(&self, root: &str) -> bool {
+        match self.asked {
+            Asked::Always => true,
+            Asked::Alive => root != "readyz",
+            Asked::Ready => root == "readyz",
+        }
+    }
+}
+
+/// The checks of kube-apiserver 1.36 as it is started without further options, in its order. What
+/// they ask for is there here before a server answers anything, or is never needed; the store alone
+/// can fail later.
+const CHECKS: [Check; 37] = [
+    Check::holding("ping"),
+    Check::holding("log"),
+    Check { name: "loopback-serving-certificate", asked: Asked::Alive, holds: always },
+    Check { name: "etcd", asked: Asked::Always, holds: store_works },
+    Check { name: "etcd-readiness", asked: Asked::Ready, holds: store_works },
+    Check { name: "informer-sync", asked: Asked::Ready, holds: always },
+    Check::holding("poststarthook/start-apiserver-admission-initializer"),
+    Check::holding("poststarthook/generic-apiserver-start-informers"),
+    Check::holding("poststarthook/priority-and-fairness-config-consumer"),
+    Check::holding("poststarthook/priority-and-fairness-filter"),
+    Check::holding("poststarthook/storage-object-count-tracker-hook"),
+    Check::holding("poststarthook/start-apiextensions-informers"),
+    Check::holding("poststarthook/start-apiextensions-controllers"),
+    Check::holding("poststarthook/crd-informer-synced"),
+    Check::holding("poststarthook/start-system-namespaces-controller"),
+    Check::holding("poststarthook/peer-endpoint-reconciler-controller"),
+    Check::holding("poststarthook/start-cluster-authentication-info-controller"),
+    Check::holding("poststarthook/start-kube-apiserver-identity-lease-controller"),
+    Check::holding("poststarthook/start-kube-apiserver-identity-lease-garbage-collector"),
+    Check::holding("poststarthook/storage-readiness"),
+    Check::holding("poststarthook/start-legacy-token-tracking-controller"),
+    Check::holding("poststarthook/start-service-ip-repair-controllers"),
+    Check::holding("poststarthook/rbac/bootstrap-roles"),
+    Check::holding("poststarthook/scheduling/bootstrap-system-priority-classes"),
+    Check::holding("poststarthook/priority-and-fairness-config-producer"),
+    Check::holding("poststarthook/bootstrap-controller"),
+    Check::holding("poststarthook/start-kubernetes-service-cidr-controller"),
+    Check::holding("poststarthook/start-kube-aggregator-informers"),
+    Check::holding("poststarthook/apiservice-status-local-available-controller"),
+    Check::holding("poststarthook/apiservice-status-remote-available-controller"),
+    Check::holding("poststarthook/apiservice-registration-controller"),
+    Check::holding("poststarthook/apiservice-discovery-controller"),
+    Check::holding("poststarthook/kube-apiserver-autoregistration"),
+    Check::holding("autoregister-completion"),
+    Check::holding("poststarthook/apiservice-openapi-controller"),
+    Check::holding("poststarthook/apiservice-openapiv3-controller"),
+    Check { name: "shutdown", asked: Asked::Ready, holds: always },
 ];
 
 fn always(_: &Registry) -> Result<(), String> {
@@ -48,7 +100,7 @@ pub(crate) fn respond(
     check: &str,
     request: &Request<Body>,
 ) -> Response<Body> {
-    let mut checks = CHECKS.iter().filter(|check| root == "readyz" || !check.only_ready);
+    let mut checks = CHECKS.iter().filter(|check| check.is_asked_by(root));
     if check.is_empty() {
         return whole(registry, root, checks, request.uri().query().unwrap_or(""));
     }

@@ -18,6 +18,7 @@ mod marks;
 pub(crate) mod negotiate;
 pub(crate) mod node;
 mod patches;
+mod proxy;
 mod render;
 pub(crate) mod route;
 mod settle;

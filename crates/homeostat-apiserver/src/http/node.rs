@@ -1,22 +1,20 @@
-//! Requests that a node answers: logs, exec, attach, port-forward and proxies.
+//! Requests that a node answers: logs, exec, attach and port-forward; proxies begin here, too.
 //!
-//! They are passed on unread, upgrades included; only the path changes into a kubelet's.
+//! They are passed on unread, upgrades included; only the path changes into a kubelet's, and nobody
+//! hears who asks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
-
-use http_body_util::BodyExt as _;
 
 use super::body::Body;
 use super::connect::Options;
 use super::route::ResourcePath;
-use super::{answer, log_options};
+use super::{answer, log_options, proxy};
 use crate::auth::User;
 use crate::registry::Target;
 use crate::server::Shared;
@@ -52,8 +50,9 @@ pub(crate) async fn forward(
         log_options::check(&target.name, request.uri().query().unwrap_or(""))?;
     }
     let query = admit(shared, user, target, path, request.uri().query().unwrap_or("")).await?;
+    proxy::hide_the_caller(request.headers_mut());
     if path.subresource == "proxy" {
-        return proxy(shared, target, path, &query, request).await;
+        return proxy::forward(shared, target, path, &query, request).await;
     }
     let pod = shared.registry.get(target)?.value();
     let node = text(&pod, "/spec/nodeName").to_owned();
@@ -81,10 +80,13 @@ pub(crate) async fn forward(
         format!("{place}/{}", choose_container(&pod, container.as_deref())?)
     };
     rewrite(&mut request, &place, &rest)?;
-    let connector = shared
-        .node_connector()
-        .ok_or_else(|| Status::unavailable(format!("no agent answers for node {node:?}")))?;
+    let connector = shared.node_connector().ok_or_else(|| unanswered(&node))?;
     Ok(connector.call(&node, request).await)
+}
+
+/// The refusal for a node that nobody answers for.
+pub(super) fn unanswered(node: &str) -> Status {
+    Status::unavailable(format!("no agent answers for node {node:?}"))
 }
 
 /// The query of the request as admission lets it pass; logs are read, which is not its business.
@@ -96,7 +98,8 @@ async fn admit(
     query: &str,
 ) -> Result<String, Status> {
     let part = path.subresource.as_str();
-    let Some(options) = Options::read(target, part, query, &path.rest) else {
+    let rest = percent_decode_str(&path.rest).decode_utf8_lossy();
+    let Some(options) = Options::read(target, part, query, &rest) else {
         return Ok(query.to_owned());
     };
     let is_dry = |(name, _): (Cow<'_, str>, Cow<'_, str>)| name == "dryRun";
@@ -111,7 +114,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
 }
 
-fn rewrite(request: &mut Request<Body>, path: &str, query: &str) -> Result<(), Status> {
+pub(super) fn rewrite(request: &mut Request<Body>, path: &str, query: &str) -> Result<(), Status> {
     let uri = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
     *request.uri_mut() =
         uri.parse::<Uri>().map_err(|error| Status::bad_request(error.to_string()))?;
@@ -162,65 +165,4 @@ fn choose_container(pod: &Value, named: Option<&str>) -> Result<String, Status> 
             Err(Status::bad_request(words))
         }
     }
-}
-
-/// Splits `scheme:name:port` of a proxied name.
-fn split_name(name: &str) -> (&str, &str) {
-    let parts: Vec<&str> = name.split(':').collect();
-    match parts.as_slice() {
-        [name, port] | [_, name, port] => (name, port),
-        _ => (name, ""),
-    }
-}
-
-/// A proxied request: to the agent for nodes, else straight to the Pod's or Service's address.
-async fn proxy(
-    shared: &Arc<Shared>,
-    target: &Target,
-    path: &ResourcePath,
-    query: &str,
-    mut request: Request<Body>,
-) -> Result<Response<Body>, Status> {
-    let (name, port) = split_name(&target.name);
-    let named = Target { name: name.to_owned(), ..target.clone() };
-    let object = shared.registry.get(&named)?.value();
-    let rest = if path.rest.is_empty() { "/" } else { &path.rest };
-    if path.plural == "nodes" {
-        rewrite(&mut request, rest, query)?;
-        let connector = shared
-            .node_connector()
-            .ok_or_else(|| Status::unavailable(format!("no agent answers for node {name:?}")))?;
-        return Ok(connector.call(name, request).await);
-    }
-    let (address, port) = if path.plural == "pods" {
-        let first = object.pointer("/spec/containers/0/ports/0/containerPort");
-        (text(&object, "/status/podIP"), numbered(port, first))
-    } else {
-        let ports = object.pointer("/spec/ports").and_then(Value::as_array);
-        let by_name = ports.into_iter().flatten().find(|item| item["name"] == port);
-        let chosen = by_name.and_then(|item| item.get("port"));
-        let first = object.pointer("/spec/ports/0/port");
-        (text(&object, "/spec/clusterIP"), numbered(port, chosen.or(first)))
-    };
-    if address.is_empty() || address == "None" {
-        return Err(Status::unavailable(format!("no endpoints available for {name:?}")));
-    }
-    let uri = match query {
-        "" => format!("http://{address}:{port}{rest}"),
-        query => format!("http://{address}:{port}{rest}?{query}"),
-    };
-    *request.uri_mut() =
-        uri.parse::<Uri>().map_err(|error| Status::bad_request(error.to_string()))?;
-    request.headers_mut().remove(http::header::HOST);
-    request.headers_mut().remove(http::header::AUTHORIZATION);
-    *request.version_mut() = http::Version::HTTP_11;
-    let client = Client::builder(TokioExecutor::new()).build_http::<Body>();
-    match client.request(request).await {
-        Ok(response) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
-        Err(error) => Err(Status::unavailable(format!("error trying to reach service: {error}"))),
-    }
-}
-
-fn numbered(port: &str, fallback: Option<&Value>) -> u64 {
-    port.parse().ok().or_else(|| fallback.and_then(Value::as_u64)).unwrap_or(80)
 }

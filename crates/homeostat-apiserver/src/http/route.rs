@@ -49,7 +49,8 @@ pub(crate) struct ResourcePath {
     pub(crate) name: String,
     /// Empty for the object itself.
     pub(crate) subresource: String,
-    /// What follows a proxy subresource, with its leading slash.
+    /// What follows a proxy subresource, with its leading slash and as it was sent: whoever it is
+    /// for may tell an encoded character from a plain one.
     pub(crate) rest: String,
     /// The old form of watching: `/api/v1/watch/…`.
     pub(crate) watch: bool,
@@ -108,8 +109,9 @@ fn resource(group: &str, version: &str, parts: &[&str], path: &str) -> Route {
         [plural, name] => (*plural, *name, "", String::new()),
         [plural, name, subresource] => (*plural, *name, *subresource, trailing_slash(path)),
         [plural, name, "proxy", rest @ ..] => {
-            let rest = format!("/{}{}", rest.join("/"), trailing_slash(path));
-            (*plural, *name, "proxy", rest)
+            let sent: Vec<&str> = path.trim_matches('/').split('/').collect();
+            let rest = sent[sent.len() - rest.len()..].join("/");
+            (*plural, *name, "proxy", format!("/{rest}{}", trailing_slash(path)))
         }
         _ => return Route::Unknown,
     };
@@ -161,6 +163,8 @@ mod tests {
     fn a_proxy_keeps_the_path_below_it() {
         let proxy = path("/api/v1/namespaces/a/pods/web:80/proxy/x/y/");
         assert_eq!((proxy.name.as_str(), proxy.rest.as_str()), ("web:80", "/x/y/"));
+        let proxy = path("/api/v1/namespaces/a/pods/web%3A80/proxy/x%3F/%25");
+        assert_eq!((proxy.name.as_str(), proxy.rest.as_str()), ("web:80", "/x%3F/%25"));
     }
 
     #[test]

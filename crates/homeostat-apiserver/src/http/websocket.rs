@@ -1,5 +1,5 @@
 //! Watches over a WebSocket: browsers cannot read an answer that never ends in any other way. Each
-//! event is a message; what the client sends is not read.
+//! event is a message, in however many pieces it comes; what the client sends is not read.
 //!
 //! The handshake is as strict, and as terse, as kube-apiserver's.
 
@@ -109,6 +109,7 @@ async fn send(upgrade: OnUpgrade, mut watch: Body) {
     let Ok(connection) = upgrade.await else { return };
     let mut socket =
         WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, None).await;
+    let mut event = Vec::new();
     loop {
         let frame = tokio::select! {
             biased;
@@ -120,8 +121,13 @@ async fn send(upgrade: OnUpgrade, mut watch: Body) {
         };
         let Some(Ok(frame)) = frame else { break };
         let Ok(lines) = frame.into_data() else { continue };
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let text = String::from_utf8_lossy(line).into_owned();
+        for part in lines.split_inclusive(|byte| *byte == b'\n') {
+            event.extend_from_slice(part);
+            if !part.ends_with(b"\n") {
+                // The rest of a large object is in the next frame.
+                continue;
+            }
+            let text = String::from_utf8_lossy(&std::mem::take(&mut event)).into_owned();
             if socket.send(Message::text(text)).await.is_err() {
                 return;
             }

@@ -59,21 +59,20 @@ impl Writer<'_> {
         self.ranges().iter().any(|range| range.contains(address))
     }
 
-    /// Makes the addresses of a Service its own and gives back those it has no more.
-    pub(super) fn keep_addresses(&self, old: Option<&Value>, service: &Value) {
-        let (before, now) = (old.map(addresses).unwrap_or_default(), addresses(service));
-        for address in now.iter().filter(|address| !before.contains(address)) {
+    /// Makes the addresses of a Service its own, before anybody sees the Service.
+    pub(super) fn take_addresses(&self, old: Option<&Value>, service: &Value) {
+        let before = old.map(addresses).unwrap_or_default();
+        for address in addresses(service).iter().filter(|address| !before.contains(address)) {
             self.take(*address, service);
-        }
-        for address in before.iter().filter(|address| !now.contains(address)) {
-            self.release(*address, service);
         }
     }
 
-    /// Gives back all addresses of a Service that is gone.
-    pub(super) fn release_addresses(&self, service: &Value) {
-        for address in addresses(service) {
-            self.release(address, service);
+    /// Gives back the addresses that a Service has no more, or all of one that is gone.
+    pub(super) fn release_addresses(&self, old: Option<&Value>, service: Option<&Value>) {
+        let Some(old) = old else { return };
+        let now = service.map(addresses).unwrap_or_default();
+        for address in addresses(old).iter().filter(|address| !now.contains(address)) {
+            self.release(*address, old);
         }
     }
 
@@ -98,7 +97,7 @@ impl Writer<'_> {
     pub(crate) fn restore_addresses(&self) {
         let snapshot = self.registry.store.newest();
         for service in snapshot.objects("services") {
-            self.keep_addresses(None, &service.value());
+            self.take_addresses(None, &service.value());
         }
         for address in snapshot.objects(ADDRESSES) {
             let address = address.value();

@@ -167,7 +167,7 @@ impl Registry {
             env: config.env.clone(),
             store,
             admission: Configuration::default(),
-            webhooks: RwLock::new(Arc::new(TlsConnector)),
+            webhooks: RwLock::new(Arc::new(TlsConnector::default())),
             catalogue: RwLock::new(Arc::new(Catalogue::new(builtin, 1))),
             served: tokio::sync::watch::Sender::new(1),
             events: expiry::Expiry::default(),
@@ -342,12 +342,27 @@ impl Writer<'_> {
         live: Option<&Value>,
         object: Value,
     ) -> Result<Arc<Stored>, Status> {
-        let Some(committed) = hooks::of(kind).committed else {
+        let hooks = hooks::of(kind);
+        if let Some(committing) = hooks.committing
+            && self.meets(kind, key, expect)
+        {
+            committing(self, live, &object);
+        }
+        let Some(committed) = hooks.committed else {
             return self.commit(kind, key, expect, object, false);
         };
         let stored = self.commit(kind, key, expect, object.clone(), false)?;
         committed(self, kind, live, &object);
         Ok(stored)
+    }
+
+    /// Whether what is stored is as expected; it stays so as long as this writer has the pen.
+    fn meets(&self, kind: &Kind, key: &Key, expect: Expect) -> bool {
+        let stored = self.registry.store.get(&convert::resource(kind), key);
+        match expect {
+            Expect::Absent => stored.is_none(),
+            Expect::Revision(revision) => stored.is_some_and(|it| it.revision == revision),
+        }
     }
 
     /// Commits the object, or shows what would be committed.

@@ -32,7 +32,8 @@ pub struct WebhookAddress {
     pub server_name: String,
     /// The path and query of the request.
     pub path: String,
-    /// The authorities that may have signed its certificate, as PEM.
+    /// The authorities that may have signed its certificate, as PEM; empty for those that this host
+    /// trusts.
     pub ca: Vec<u8>,
 }
 

@@ -54,6 +54,24 @@ async fn an_address_is_an_object_as_long_as_a_service_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_address_of_a_service_is_on_record_before_the_service_is() {
+    let client = client();
+    let services = api(&client, "", "Service");
+    let revision = |object: &kube::api::DynamicObject| -> u64 {
+        object.metadata.resource_version.as_ref().unwrap().parse().unwrap()
+    };
+    let made = create(&services, service("a", json!({}))).await;
+    let ip = made.data["spec"]["clusterIP"].as_str().unwrap();
+    let addresses = cluster_api(&client, "networking.k8s.io", "IPAddress");
+    let address = addresses.get(ip).await.unwrap();
+    assert!(revision(&address) < revision(&made), "{address:?} {made:?}");
+
+    let again = services.create(&PostParams::default(), &object(service("a", json!({})))).await;
+    assert_eq!(refusal(again), (409, "AlreadyExists".to_owned()));
+    assert_eq!(names(&client).await.len(), 2, "nobody has an address for nothing");
+}
+
+#[tokio::test(start_paused = true)]
 async fn services_get_addresses_of_every_range_that_is_ready() {
     let client = super::client_of(|config| ServerConfig {
         service_range: homeostat_apiserver::AddressRange { base: [10, 0, 0, 0].into(), prefix: 30 },

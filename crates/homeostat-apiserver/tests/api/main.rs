@@ -27,6 +27,7 @@ mod namespaces;
 mod pods;
 mod policies;
 mod priorities;
+mod proxies;
 #[path = "../secured/mod.rs"]
 mod secured;
 mod served;

@@ -155,15 +155,55 @@ async fn metrics_are_for_those_who_may_read_them_in_the_form_they_ask_for() {
     assert!(text.contains("# TYPE apiserver_request counter\n") && text.ends_with("# EOF\n"));
 }
 
+/// What `/livez` of kube-apiserver 1.36 checks after its start has begun, in its order.
+const STARTED: [&str; 30] = [
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/peer-endpoint-reconciler-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
+
 #[tokio::test(start_paused = true)]
 async fn health_is_told_whole_or_check_by_check() {
     let server = server();
     for (target, code, expected) in [
         ("/healthz", 200, "ok"),
         ("/livez/ping", 200, "ok"),
+        ("/livez/log", 200, "ok"),
         ("/readyz/etcd-readiness", 200, "ok"),
         ("/livez/etcd-readiness", 404, "404 page not found\n"),
+        ("/healthz/loopback-serving-certificate", 200, "ok"),
+        ("/readyz/loopback-serving-certificate", 404, "404 page not found\n"),
+        ("/readyz/shutdown", 200, "ok"),
+        ("/livez/shutdown", 404, "404 page not found\n"),
         ("/readyz/poststarthook/rbac/bootstrap-roles", 200, "ok"),
+        ("/livez/autoregister-completion", 200, "ok"),
         ("/readyz/nothing", 404, "404 page not found\n"),
         ("/readyz?exclude=etcd", 200, "ok"),
     ] {
@@ -171,12 +211,26 @@ async fn health_is_told_whole_or_check_by_check() {
     }
     let (_, text) = ask(&server, "GET", "/readyz?verbose&exclude=etcd&exclude=x&exclude=y").await;
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[..3], ["[+]ping ok", "[+]etcd excluded: ok", "[+]etcd-readiness ok"]);
+    assert_eq!(lines[1..4], ["[+]log ok", "[+]etcd excluded: ok", "[+]etcd-readiness ok"]);
     let end = [
+        "[+]shutdown ok",
         "warn: some health checks cannot be excluded: no matches for \"x\",\"y\"",
         "readyz check passed",
     ];
-    assert_eq!(lines[lines.len() - 2..], end);
-    let (_, text) = ask(&server, "GET", "/livez?verbose").await;
-    assert!(text.starts_with("[+]ping ok\n") && text.ends_with("\nlivez check passed\n"), "{text}");
+    assert_eq!(lines[lines.len() - 3..], end);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_check_of_kube_apiserver_is_named_in_its_order() {
+    let server = server();
+    let alive = ["ping", "log", "loopback-serving-certificate", "etcd"].as_slice();
+    let ready = ["ping", "log", "etcd", "etcd-readiness", "informer-sync"].as_slice();
+    for (root, first, last) in
+        [("healthz", alive, None), ("livez", alive, None), ("readyz", ready, Some("shutdown"))]
+    {
+        let (_, text) = ask(&server, "GET", &format!("/{root}?verbose")).await;
+        let names = first.iter().chain(&STARTED).copied().chain(last);
+        let lines: String = names.map(|name| format!("[+]{name} ok\n")).collect();
+        assert_eq!(text, format!("{lines}{root} check passed\n"));
+    }
 }

@@ -24,7 +24,7 @@ use super::served::Served;
 /// What a connection says that it speaks.
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
-async fn client_from(kubeconfig: &str) -> Client {
+pub(super) async fn client_from(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap().try_into().unwrap()
@@ -57,6 +57,17 @@ async fn the_kubeconfig_opens_the_door_and_neither_a_wrong_token_nor_none_does()
     assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
     let namespaces: Api<Namespace> = Api::all(nobody);
     assert_eq!(refusal(namespaces.get("default").await), (403, "Forbidden".into()));
+}
+
+#[tokio::test]
+async fn discovery_names_the_address_at_which_the_api_is_served() {
+    let served = Served::begin().await;
+    let url = format!("https://{}", served.address);
+    let client = client_from(&served.access.kubeconfig(&url)).await;
+    let request = http::Request::get("/api").body(Vec::new()).unwrap();
+    let versions: serde_json::Value = client.request(request).await.unwrap();
+    let told = &versions["serverAddressByClientCIDRs"][0]["serverAddress"];
+    assert_eq!(*told, served.address.to_string());
 }
 
 #[tokio::test]

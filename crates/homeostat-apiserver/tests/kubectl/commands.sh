@@ -9,6 +9,8 @@ kubectl api-resources --namespaced=false --api-group=storage.k8s.io --verbs=list
 kubectl api-resources --categories=all -o name | grep -v example.com
 kubectl get --raw /readyz
 kubectl get --raw /livez/ping
+kubectl get --raw '/livez?verbose'
+kubectl get --raw '/readyz?verbose&exclude=etcd'
 kubectl get --raw /nothing
 kubectl get --raw /apis/apps/v1/namespaces/NS/deployments/nothing
 kubectl auth whoami --as=jane --as-group=friends

@@ -3,7 +3,7 @@
 mod claims;
 mod key;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
@@ -25,8 +25,31 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     key: OnceLock<Arc<SigningKey>>,
+    genuine: Mutex<Genuine>,
+}
+
+/// Tokens that were found to be genuine, the latest of them.
+#[derive(Debug, Default)]
+struct Genuine {
     /// By their hash, so that how long a look-up takes tells nothing.
-    genuine: Mutex<BTreeMap<[u8; 32], Arc<Claims>>>,
+    claims: BTreeMap<[u8; 32], Arc<Claims>>,
+    /// Since when they are known, the oldest first.
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Genuine {
+    fn remember(&mut self, hash: [u8; 32], claims: Arc<Claims>) {
+        if self.claims.insert(hash, claims).is_some() {
+            // Two have verified it at the same time.
+            return;
+        }
+        self.order.push_back(hash);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.claims.remove(&oldest);
+        }
+    }
 }
 
 /// Why a token proves nobody.
@@ -80,24 +103,32 @@ impl Tokens {
     }
 
     fn genuine(&self, token: &str) -> Result<Arc<Claims>, Refused> {
-        let mut genuine = self.genuine.lock().unwrap_or_else(PoisonError::into_inner);
+        self.genuine_by(token, |token| self.key().ok()?.verify(token))
+    }
+
+    /// The claims of a token whose body `verify` gives. Nobody waits meanwhile: whoever sends
+    /// rubbish would hold up all others.
+    fn genuine_by(
+        &self,
+        token: &str,
+        verify: impl FnOnce(&str) -> Option<Vec<u8>>,
+    ) -> Result<Arc<Claims>, Refused> {
         if token.matches('.').count() != 2 {
             return Err(Refused::Foreign);
         }
+        let known = || self.genuine.lock().unwrap_or_else(PoisonError::into_inner);
         let hash: [u8; 32] = Sha256::digest(token).into();
-        if let Some(claims) = genuine.get(&hash) {
-            return Ok(claims.clone());
+        let found = known().claims.get(&hash).cloned();
+        if let Some(claims) = found {
+            return Ok(claims);
         }
-        let body = self.key().ok().and_then(|key| key.verify(token));
+        let body = verify(token);
         let claims = body.and_then(|body| serde_json::from_slice::<Claims>(&body).ok());
         let claims = claims.filter(|claims| claims.iss == ISSUER).map(Arc::new);
         let claims = claims.ok_or_else(|| {
             Refused::Invalid("go-jose/go-jose: error in cryptographic primitive".to_owned())
         })?;
-        if genuine.len() >= REMEMBERED {
-            genuine.clear();
-        }
-        genuine.insert(hash, claims.clone());
+        known().remember(hash, claims.clone());
         Ok(claims)
     }
 
@@ -115,5 +146,56 @@ impl Tokens {
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(tokens: &Tokens, number: usize) -> String {
+        let claims = Claims {
+            aud: vec![ISSUER.to_owned()],
+            exp: 0,
+            iat: 0,
+            iss: ISSUER.to_owned(),
+            jti: number.to_string(),
+            bound: Bound::default(),
+            nbf: 0,
+            sub: String::new(),
+        };
+        tokens.issue(&claims).unwrap()
+    }
+
+    #[test]
+    fn nobody_waits_while_a_token_is_verified() {
+        let tokens = Tokens::default();
+        let known = token(&tokens, 0);
+        tokens.genuine(&known).unwrap();
+        let refused = tokens.genuine_by("a.b.c", |_| {
+            assert!(tokens.genuine.try_lock().is_ok(), "others are held up");
+            assert_eq!(tokens.genuine(&known).unwrap().jti, "0");
+            None
+        });
+        assert!(matches!(refused, Err(Refused::Invalid(_))));
+    }
+
+    #[test]
+    fn a_token_too_many_makes_the_oldest_be_verified_again_and_no_other() {
+        let tokens = Tokens::default();
+        let all: Vec<String> = (0..=REMEMBERED).map(|number| token(&tokens, number)).collect();
+        for token in &all {
+            tokens.genuine(token).unwrap();
+        }
+        let is_verified_again = |token: &str| {
+            let mut verified = false;
+            let _ = tokens.genuine_by(token, |_| {
+                verified = true;
+                None
+            });
+            verified
+        };
+        assert!(is_verified_again(&all[0]));
+        assert!(!all[1..].iter().any(|token| is_verified_again(token)));
     }
 }

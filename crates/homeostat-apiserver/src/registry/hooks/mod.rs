@@ -77,6 +77,8 @@ pub(crate) struct Hooks {
     pub(crate) judge: fn(&Writer<'_>, &Judged<'_>) -> Vec<FieldError>,
     /// Refuses a delete, or marks the object for it.
     pub(crate) delete: fn(&Writer<'_>, &Kind, &mut Value) -> Result<(), Status>,
+    /// The object is about to be written: what must be there before anybody sees it.
+    pub(crate) committing: Option<fn(&Writer<'_>, Option<&Value>, &Value)>,
     /// The object was written, in place of the one before it, if there was one.
     pub(crate) committed: Option<Committed>,
     /// The object is gone.
@@ -96,6 +98,7 @@ const NONE: Hooks = Hooks {
     kept: |_| {},
     judge: |_, _| Vec::new(),
     delete: |_, _, _| Ok(()),
+    committing: None,
     committed: None,
     removed: |_, _, _| {},
     keeps_status: false,

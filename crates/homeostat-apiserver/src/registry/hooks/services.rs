@@ -32,13 +32,14 @@ pub(super) const HOOKS: Hooks = Hooks {
         service_ports::keep(live, object);
         allocate(writer, kind, Some(live), object)
     },
+    committing: Some(|writer, old, service| writer.take_addresses(old, service)),
     committed: Some(|writer, _, old, service| {
-        writer.keep_addresses(old, service);
+        writer.release_addresses(old, Some(service));
         writer.keep_node_ports(old, Some(service));
         changed(writer, service);
     }),
     removed: |writer, _, service| {
-        writer.release_addresses(service);
+        writer.release_addresses(Some(service), None);
         writer.keep_node_ports(Some(service), None);
         changed(writer, service);
     },
