@@ -24,7 +24,7 @@ use super::served::Served;
 /// What a connection says that it speaks.
 pub(super) const HTTP1: &[u8] = b"http/1.1";
 
-async fn client_from(kubeconfig: &str) -> Client {
+pub(super) async fn client_from(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
     Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap().try_into().unwrap()
