@@ -27,6 +27,7 @@ pub mod kinds;
 mod metrics;
 pub mod openapi;
 pub mod patch;
+mod patience;
 pub mod print;
 pub mod proto;
 mod quality;

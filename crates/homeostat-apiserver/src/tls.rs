@@ -1,11 +1,13 @@
 //! Serving over TLS: one task per connection, HTTP/1.1 (with upgrades) and HTTP/2.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use homeostat_env::Env;
-use http::Response;
+use http::{Response, Version};
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
@@ -21,7 +23,8 @@ use tower::Service as _;
 use crate::advertise::advertise;
 use crate::auth::{AskFor, Identity, Outside};
 use crate::greeting::{Greeted, Greeting};
-use crate::http::Body;
+use crate::http::{Body, IsWatch};
+use crate::patience::{Patient, Unread};
 use crate::server::Server;
 
 /// A client that does not finish its handshake in this time is dropped.
@@ -166,6 +169,8 @@ async fn connection(
     stream: TcpStream,
     ending: Ending,
 ) {
+    let carries_watch = Arc::<AtomicBool>::default();
+    let stream = Patient::new(stream, &env, &carries_watch);
     let stream = match env.timeout(HANDSHAKE, acceptor.tls.accept(stream)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake failed"),
@@ -174,11 +179,24 @@ async fn connection(
     let chain = stream.get_ref().1.peer_certificates();
     let certificate = chain.map(|chain| Arc::new(acceptor.certificates.shown(chain)));
     let outside = Outside { certificate };
-    let told = ending.clone();
+    let unread = Arc::<Unread>::default();
+    let (told, watched, clock) = (ending.clone(), unread.clone(), env.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(outside.clone());
+        let shares = request.version() == Version::HTTP_2;
         let (answer, told) = (server.clone().call(request), told.clone());
-        async move { answer.await.map(|answer| told.ends(answer)) }
+        let (carries_watch, watched) = (carries_watch.clone(), watched.clone());
+        let clock = clock.clone();
+        async move {
+            let answer = told.ends(answer.await?);
+            let is_watch = answer.extensions().get::<IsWatch>().is_some();
+            carries_watch.store(is_watch && !shares, Ordering::Relaxed);
+            Ok::<_, Infallible>(if is_watch && shares {
+                answer.map(|body| watched.guard(body, &clock))
+            } else {
+                answer
+            })
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(REQUEST_HEAD);
@@ -191,6 +209,7 @@ async fn connection(
         biased;
         served = &mut served => served,
         () = is_silent(&env, &greeting) => return tracing::debug!("a client never began to speak"),
+        never = unread.let_go(&env) => match never {},
         () = ending.begins() => {
             served.as_mut().graceful_shutdown();
             served.await

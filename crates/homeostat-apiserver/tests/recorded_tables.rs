@@ -2,7 +2,7 @@
 //! their columns and cells. Ages depend on when it was recorded and are left out.
 
 use homeostat_apiserver::kinds::builtin;
-use homeostat_apiserver::print::{IncludeObject, table};
+use homeostat_apiserver::print::{IncludeObject, Look, MetaVersion, table};
 use serde_json::{Value, json};
 
 const AGES: &[&str] = &["Age", "Last Seen", "First Seen"];
@@ -17,7 +17,9 @@ fn tables_have_the_columns_and_cells_of_kube_apiserver() {
             .iter()
             .find(|row| object["kind"] == row.kind && object["apiVersion"] == row.api_version());
         let now = "2026-11-16T02:00:00Z".parse().unwrap();
-        let table = table(kind.unwrap(), &[object], &json!({}), IncludeObject::None, now, true);
+        let (include, version) = (IncludeObject::None, MetaVersion::V1);
+        let look = Look { include, now, headers: true, version };
+        let table = table(kind.unwrap(), &[object], &json!({}), look);
         let columns = table["columnDefinitions"].as_array().unwrap();
         let headings: Vec<Value> = columns
             .iter()

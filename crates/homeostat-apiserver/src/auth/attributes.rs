@@ -75,9 +75,9 @@ impl Attributes {
         }
         let part = |index: usize| parts.get(index).copied().unwrap_or("");
         let mut name = part(1).to_owned();
-        if name.is_empty() && matches!(verb, "get" | "watch") {
+        if name.is_empty() && verb == "get" {
             let (watch, chosen) = read_query(query);
-            verb = if watch || verb == "watch" { "watch" } else { "list" };
+            verb = if watch { "watch" } else { "list" };
             name = chosen;
         } else if name.is_empty() && verb == "delete" {
             verb = "deletecollection";
@@ -143,13 +143,17 @@ impl Attributes {
 }
 
 /// Whether the query asks for a watch, and the one name that its field selector leaves. It is read as
-/// the verb reads it: what is judged here is what is done there.
+/// the verb reads it, by the same code: what is judged here is what is done there. A query that cannot
+/// be read leaves every name.
 fn read_query(query: &str) -> (bool, String) {
     let query = options::read(query);
-    let selector = query.get("fieldSelector").map_or("", String::as_str);
-    let chosen = selector.split(',').find_map(|one| one.strip_prefix("metadata.name="));
-    let name = chosen.unwrap_or_default().trim_start_matches('=').to_owned();
-    (options::flag(&query, "watch"), name)
+    let chosen = options::chosen_name(&query).filter(|name| is_segment(name));
+    (options::flag(&query, "watch"), chosen.unwrap_or_default())
+}
+
+/// Whether a path can hold the name.
+fn is_segment(name: &str) -> bool {
+    !matches!(name, "." | "..") && !name.contains(['/', '%'])
 }
 
 #[cfg(test)]
@@ -174,6 +178,13 @@ mod tests {
             ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Db", "list pods. /b"),
             ("GET", "/api/v1/pods?fieldSelector=&fieldSelector=metadata.name%3Db", "list pods. /"),
             ("GET", "/api/v1/pods?watch=0&watch=1", "list pods. /"),
+            ("GET", "/api/v1/pods?fieldSelector=metadata.name%3D%3Db", "list pods. /b"),
+            ("GET", r"/api/v1/pods?fieldSelector=metadata.name%3Db%5C%2Cc", "list pods. /b,c"),
+            ("GET", "/api/v1/pods?fieldSelector=%20metadata.name%3Db", "list pods. /"),
+            ("GET", "/api/v1/pods?fieldSelector=metadata.name%3Db%3Dc", "list pods. /"),
+            ("GET", "/api/v1/pods?fieldSelector=metadata.name%3D..", "list pods. /"),
+            ("GET", "/api/v1/pods?limit=x&fieldSelector=metadata.name%3Db", "list pods. /"),
+            ("GET", "/api/v1/watch/pods?fieldSelector=metadata.name%3Db", "watch pods. /"),
             ("HEAD", "/api/v1/namespaces/a/pods/b", "get pods. a/b"),
             ("POST", "/api/v1/namespaces/a/pods/b/eviction", "create pods/eviction. a/b"),
             (

@@ -59,7 +59,7 @@ impl Call {
     }
 
     fn view(&self) -> Result<View, Status> {
-        View::new(self.accepted.form, &self.query, self.registry.env.now())
+        View::new(self.accepted, &self.query, self.registry.env.now())
     }
 
     /// The view of one object, which cannot be shown as a list.

@@ -13,6 +13,7 @@ use prometheus_client::metrics::counter::Counter;
 use super::negotiate::Form;
 use super::render::View;
 use crate::kinds::Kind;
+use crate::print::Look;
 use crate::registry::selector::Selector;
 use crate::registry::{convert, fields};
 use crate::store::{Change, Stored};
@@ -71,7 +72,7 @@ impl Events {
 
     /// Appends the event as one line.
     pub(crate) fn write(&mut self, lines: &mut Lines, event: &Event, now: Timestamp) {
-        self.view.now = now;
+        self.view.look.now = now;
         self.sent.inc();
         let (word, object) = match event {
             Event::Initial(object) => ("ADDED", self.view.object(&self.kind, object)),
@@ -87,34 +88,36 @@ impl Events {
             }
         };
         lines.put(word, object);
-        self.view.headers = false;
+        self.view.look.headers = false;
     }
 
     /// The changed object.
-    fn changed(&self, change: &Change) -> Bytes {
+    fn changed(&self, change: &Arc<Change>) -> Bytes {
         self.shared(change, &change.object, "")
     }
 
     /// The object as it was, for those from whose selection it went.
-    fn departed(&self, change: &Change) -> Bytes {
+    fn departed(&self, change: &Arc<Change>) -> Bytes {
         let object = change.departed();
         object.map(|object| self.shared(change, &object, "departed")).unwrap_or_default()
     }
 
     /// An object of a change in the form of this watcher, which others share.
-    fn shared(&self, change: &Change, object: &Arc<Stored>, which: &str) -> Bytes {
+    fn shared(&self, change: &Arc<Change>, object: &Arc<Stored>, which: &str) -> Bytes {
         let encode = || self.view.object(&self.kind, object);
-        let View { form, include, now, headers } = self.view;
+        let View { form, look } = self.view;
         if form == Form::Object && convert::is_as_stored(&self.kind, object) {
             return object.body.clone();
         }
         let version = self.kind.api_version();
+        let Look { include, now, headers, version: meta } = look;
         let name = match form {
             // They show ages, and the first one of a watch names the columns.
             Form::Table => {
-                format!("{which} {version} {form:?} {include:?} {headers} {}", now.as_second())
+                let second = now.as_second();
+                format!("{which} {version} {form:?} {meta:?} {include:?} {headers} {second}")
             }
-            _ => format!("{which} {version} {form:?}"),
+            _ => format!("{which} {version} {form:?} {meta:?}"),
         };
         change.form(&name, encode)
     }
@@ -173,18 +176,19 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::print::IncludeObject;
+    use crate::print::{IncludeObject, MetaVersion};
     use crate::store::{Draft, Expect, Key, Limits, Pairs, Range, Store};
 
     fn events(selector: &str, form: Form) -> Events {
         let kinds = crate::kinds::builtin();
         let kind = kinds.iter().find(|kind| kind.resource() == "configmaps").unwrap();
-        let now = Timestamp::UNIX_EPOCH;
+        let (now, version) = (Timestamp::UNIX_EPOCH, MetaVersion::V1);
+        let look = Look { include: IncludeObject::Metadata, now, headers: true, version };
         Events {
             kind: kind.clone(),
             namespace: "default".to_owned(),
             selector: Selector::parse(selector, "").unwrap(),
-            view: View { form, include: IncludeObject::Metadata, now, headers: true },
+            view: View { form, look },
             sent: Counter::default(),
         }
     }
@@ -290,7 +294,7 @@ mod tests {
         let change = watcher.next().now_or_never().unwrap().unwrap().remove(0);
         let at = |second| {
             let mut events = events("", Form::Table);
-            events.view.now = Timestamp::from_second(second).unwrap();
+            events.view.look.now = Timestamp::from_second(second).unwrap();
             events.changed(&change)
         };
         assert_eq!(at(7).as_ptr(), at(7).as_ptr());

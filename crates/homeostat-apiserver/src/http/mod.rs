@@ -32,3 +32,4 @@ pub use body::Body;
 pub(crate) use marks::Marks;
 pub use node::NodeConnector;
 pub(crate) use verbs::handle;
+pub(crate) use watch::IsWatch;

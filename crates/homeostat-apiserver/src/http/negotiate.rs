@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
+use crate::print::MetaVersion;
 use crate::status::Status;
 
 /// The encoding of an answer.
@@ -46,6 +47,14 @@ impl Form {
 pub(crate) struct Accepted {
     pub(crate) encoding: Encoding,
     pub(crate) form: Form,
+    /// Of tables and metadata.
+    pub(crate) version: MetaVersion,
+}
+
+impl Accepted {
+    fn as_is(encoding: Encoding) -> Self {
+        Self { encoding, form: Form::Object, version: MetaVersion::V1 }
+    }
 }
 
 /// Chooses by the `Accept` header: of what can be made, what is liked best; what is named goes before
@@ -69,7 +78,7 @@ pub(crate) fn for_refusals(headers: &HeaderMap) -> Option<Encoding> {
 pub(crate) fn accepted_as(headers: &HeaderMap, forms: &[Form]) -> Result<Accepted, Status> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     if header.trim().is_empty() {
-        return Ok(Accepted { encoding: Encoding::Json, form: Form::Object });
+        return Ok(Accepted::as_is(Encoding::Json));
     }
     let mut clauses: Vec<(f64, [bool; 2], &str)> = header.split(',').map(rank).collect();
     // Insertion, one place at a time: the order is not transitive, and Go sorts a few in this way.
@@ -116,15 +125,27 @@ fn clause(clause: &str) -> Option<Accepted> {
             _ => {}
         }
     }
-    let form = match (target, group, version) {
-        ("", ..) => Form::Object,
-        ("Table", "meta.k8s.io", "v1") => Form::Table,
-        ("PartialObjectMetadata", "meta.k8s.io", "v1") => Form::Metadata,
-        ("PartialObjectMetadataList", "meta.k8s.io", "v1") => Form::MetadataList,
-        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Form::Discovery,
+    let (form, version) = match (target, group) {
+        ("", _) => return Some(Accepted::as_is(encoding)),
+        ("APIGroupDiscoveryList", "apidiscovery.k8s.io") if version == "v2" => {
+            (Form::Discovery, MetaVersion::V1)
+        }
+        (_, "meta.k8s.io") => (
+            match target {
+                "Table" => Form::Table,
+                "PartialObjectMetadata" => Form::Metadata,
+                "PartialObjectMetadataList" => Form::MetadataList,
+                _ => return None,
+            },
+            match version {
+                "v1" => MetaVersion::V1,
+                "v1beta1" => MetaVersion::V1Beta1,
+                _ => return None,
+            },
+        ),
         _ => return None,
     };
-    Some(Accepted { encoding, form })
+    Some(Accepted { encoding, form, version })
 }
 
 /// The v2 document as protobuf, which kubectl reads in no other form.
@@ -166,9 +187,21 @@ mod tests {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         assert_eq!(accept(table).unwrap().form, Form::Table);
         let protobuf = "application/vnd.kubernetes.protobuf,application/json";
-        let plain = Accepted { encoding: Encoding::Json, form: Form::Object };
-        assert_eq!(accept(protobuf).unwrap(), plain);
+        assert_eq!(accept(protobuf).unwrap(), Accepted::as_is(Encoding::Json));
         assert_eq!(accept("application/yaml").unwrap().encoding, Encoding::Yaml);
         assert_eq!(accept("text/html").unwrap_err().code, 406);
+    }
+
+    #[test]
+    fn tables_and_metadata_are_there_in_both_versions_and_no_third() {
+        for kind in ["Table", "PartialObjectMetadata", "PartialObjectMetadataList"] {
+            let version = |version: &str| {
+                let header = format!("application/json;as={kind};v={version};g=meta.k8s.io");
+                accept(&header).map(|accepted| accepted.version).map_err(|status| status.code)
+            };
+            assert_eq!(version("v1"), Ok(MetaVersion::V1), "{kind}");
+            assert_eq!(version("v1beta1"), Ok(MetaVersion::V1Beta1), "{kind}");
+            assert_eq!(version("v1alpha1"), Err(406), "{kind}");
+        }
     }
 }

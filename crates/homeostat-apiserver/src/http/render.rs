@@ -8,9 +8,9 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::negotiate::Form;
+use super::negotiate::{Accepted, Form};
 use crate::kinds::Kind;
-use crate::print::{self, IncludeObject};
+use crate::print::{self, IncludeObject, Look};
 use crate::registry::options::Query;
 use crate::registry::{Listed, TEMPLATE_COUNT, convert};
 use crate::status::Status;
@@ -20,11 +20,8 @@ use crate::store::Stored;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
     pub(crate) form: Form,
-    pub(crate) include: IncludeObject,
-    /// Tables show ages.
-    pub(crate) now: Timestamp,
-    /// Tables name their columns; all but the first of a watch do not.
-    pub(crate) headers: bool,
+    /// How tables look, and in which version bare metadata is.
+    pub(crate) look: Look,
 }
 
 impl View {
@@ -32,7 +29,8 @@ impl View {
     ///
     /// # Errors
     /// 400 for a table that shall include something else than objects.
-    pub(crate) fn new(form: Form, query: &Query, now: Timestamp) -> Result<Self, Status> {
+    pub(crate) fn new(accepted: Accepted, query: &Query, now: Timestamp) -> Result<Self, Status> {
+        let Accepted { form, version, .. } = accepted;
         let include = match query.get("includeObject").map_or("", String::as_str) {
             "None" => IncludeObject::None,
             "Object" => IncludeObject::Object,
@@ -45,14 +43,14 @@ impl View {
             }
             _ => IncludeObject::Metadata,
         };
-        Ok(Self { form, include, now, headers: true })
+        Ok(Self { form, look: Look { include, now, headers: true, version } })
     }
 
     /// One object.
     pub(crate) fn object(self, kind: &Kind, stored: &Arc<Stored>) -> Bytes {
         match self.form {
             Form::Metadata | Form::MetadataList => {
-                metadata(&convert::value(kind, stored)).to_string().into()
+                print::partial(&convert::value(kind, stored), self.look.version).to_string().into()
             }
             Form::Table => {
                 let value = convert::value(kind, stored);
@@ -68,7 +66,7 @@ impl View {
     }
 
     fn table(self, kind: &Kind, objects: &[&Value], list: &Value) -> Value {
-        print::table(kind, objects, list, self.include, self.now, self.headers)
+        print::table(kind, objects, list, self.look)
     }
 
     /// A list.
@@ -84,9 +82,10 @@ impl View {
             let values: Vec<&Value> = values.iter().collect();
             return self.table(kind, &values, &list_metadata).to_string().into();
         }
+        let meta_version = self.look.version.api_version().to_owned();
         let (list_kind, api_version) = match self.form {
             Form::Metadata | Form::MetadataList => {
-                ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned())
+                ("PartialObjectMetadataList".to_owned(), meta_version)
             }
             _ => (kind.list_kind.clone(), kind.api_version()),
         };
@@ -131,9 +130,10 @@ impl View {
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
+        let meta_version = self.look.version.api_version().to_owned();
         let (name, api_version) = match self.form {
             Form::Metadata | Form::MetadataList => {
-                ("PartialObjectMetadata".to_owned(), "meta.k8s.io/v1".to_owned())
+                ("PartialObjectMetadata".to_owned(), meta_version)
             }
             _ => (kind.kind.clone(), kind.api_version()),
         };
@@ -150,15 +150,6 @@ impl View {
         table["rows"] = json!([{"cells": [], "object": object}]);
         table.to_string().into()
     }
-}
-
-/// `PartialObjectMetadata` of an object.
-fn metadata(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": print::own_metadata(object),
-    })
 }
 
 fn list_metadata(listed: &Listed) -> Value {

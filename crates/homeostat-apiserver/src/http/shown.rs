@@ -168,7 +168,7 @@ pub(crate) async fn changes(
         let change = &changes[at];
         let previous = change.previous.as_ref().and_then(|_| states.next());
         let Some(object) = states.next() else { break };
-        *place = Some(Arc::new(Change::new(object, previous, change.deleted)));
+        *place = Some(change.converted(object, previous));
         shown[at] = place.clone();
     }
     Ok(shown.into_iter().flatten().collect())

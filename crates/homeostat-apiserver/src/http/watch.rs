@@ -3,7 +3,8 @@
 //! The stream is the watcher: it holds a position in the store's history and a few deadlines,
 //! nothing is spawned for it, and dropping the body ends it. Bytes are made when the client takes
 //! them, so a slow client costs one batch; when the history has moved past it, the stream ends
-//! with an error.
+//! with an error. A client that takes nothing at all is the business of its connection, which is told
+//! what it carries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use tower::BoxError;
 
 use super::body::Body;
 use super::events::{Event, Events, Lines};
-use super::negotiate::{Accepted, Encoding};
+use super::negotiate::{Accepted, Encoding, Form};
 use super::shown;
 use crate::registry::options::{Freshness, ListOptions};
 use crate::registry::{Registry, Target};
@@ -35,6 +36,10 @@ const LONGEST_TIMEOUT_SECONDS: u64 = 365 * 24 * 3600;
 
 /// About how many bytes of initial events are made at a time.
 const INITIAL_BATCH: usize = 256 * 1024;
+
+/// Stands with an answer that is a watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IsWatch;
 
 struct Stream {
     registry: Arc<Registry>,
@@ -69,6 +74,7 @@ pub(crate) async fn respond(
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
+    response.extensions_mut().insert(IsWatch);
     Ok(response)
 }
 
@@ -150,6 +156,10 @@ impl Stream {
             if let Some(piece) = self.ready.take() {
                 return Some(piece);
             }
+            // However slowly the first objects are read, they last no longer than the watch.
+            if self.is_beginning() && self.registry.env.instant() >= self.deadline {
+                return None;
+            }
             if self.write_initial() {
                 continue;
             }
@@ -178,7 +188,7 @@ impl Stream {
                         };
                         let events = changes.iter().filter_map(|change| self.events.of(change));
                         for event in events.collect::<Vec<_>>() {
-                            self.events.write(&mut self.ready, &event, env.now());
+                            self.tell(&event);
                         }
                     }
                     Err(error) => {
@@ -201,8 +211,7 @@ impl Stream {
         if self.bookmarks
             && let Some(revision) = self.watcher.as_mut().and_then(Watcher::caught_up)
         {
-            let now = self.registry.env.now();
-            self.events.write(&mut self.ready, &Event::Bookmark(revision), now);
+            self.tell(&Event::Bookmark(revision));
         }
         self.next_bookmark = wake + BOOKMARK_EVERY;
         if wake == self.deadline {
@@ -210,9 +219,13 @@ impl Stream {
         }
     }
 
+    /// Whether objects that were there at the beginning, or word of their end, are still to be sent.
+    fn is_beginning(&self) -> bool {
+        !self.initial.as_slice().is_empty() || self.initial_end.is_some()
+    }
+
     /// Writes some of the objects that were there at the beginning; `false` when none are left.
     fn write_initial(&mut self) -> bool {
-        let now = self.registry.env.now();
         while self.ready.size() < INITIAL_BATCH {
             let event = match self.initial.next() {
                 Some(object) => Event::Initial(object),
@@ -221,8 +234,20 @@ impl Stream {
                     None => break,
                 },
             };
-            self.events.write(&mut self.ready, &event, now);
+            self.tell(&event);
         }
         self.ready.size() > 0
+    }
+
+    /// Writes one event.
+    fn tell(&mut self, event: &Event) {
+        if self.events.view.form == Form::MetadataList {
+            // None of them is a list: kube-apiserver hangs up, without a word.
+            self.watcher = None;
+            self.initial = Vec::new().into_iter();
+            self.initial_end = None;
+        } else {
+            self.events.write(&mut self.ready, event, self.registry.env.now());
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Objects as rows of a `meta.k8s.io/v1` Table: what `kubectl get` shows.
+//! Objects as rows of a `meta.k8s.io` Table: what `kubectl get` shows.
 //!
 //! Columns are rows of a table of data (heading, type, priority, how to make the cell). It never
 //! aligns or colours anything; that is the client's part.
@@ -35,6 +35,40 @@ pub enum IncludeObject {
     Object,
 }
 
+/// The version of `meta.k8s.io` that tables and bare metadata are in; they are the same but for its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetaVersion {
+    /// The one that clients ask for today; the default.
+    #[default]
+    V1,
+    /// The one that clients of old ask for.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// What `apiVersion` says.
+    #[must_use]
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// How a table looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Look {
+    /// What travels with each row.
+    pub include: IncludeObject,
+    /// When it is shown: there are ages in it.
+    pub now: Timestamp,
+    /// Whether the columns are named: not in all but the first table of a watch.
+    pub headers: bool,
+    /// The version of the table and of the metadata in it.
+    pub version: MetaVersion,
+}
+
 /// One column: a heading and how a cell is made. One without a name has cells only.
 #[derive(Clone, Copy)]
 struct Column {
@@ -56,16 +90,10 @@ struct Row<'a> {
 type MakeCells<'a> = Box<dyn Fn(&Value) -> Vec<Value> + 'a>;
 
 /// A Table of the objects. `list_meta` is the list's metadata (or an object's, for a table of
-/// one); `headers` is false for all but the first table of a watch.
+/// one).
 #[must_use]
-pub fn table(
-    kind: &Kind,
-    objects: &[&Value],
-    list_meta: &Value,
-    include: IncludeObject,
-    now: Timestamp,
-    headers: bool,
-) -> Value {
+pub fn table(kind: &Kind, objects: &[&Value], list_meta: &Value, look: Look) -> Value {
+    let now = look.now;
     let (definitions, cells): (Vec<Value>, MakeCells<'_>) = match &kind.custom {
         Some(custom) => (
             custom_definitions(&custom.columns),
@@ -93,7 +121,7 @@ pub fn table(
             if is_pod && let Some(conditions) = pod::row_conditions(object) {
                 row["conditions"] = conditions;
             }
-            row["object"] = carried(object, include);
+            row["object"] = carried(object, look);
             row
         })
         .collect();
@@ -109,15 +137,15 @@ pub fn table(
     }
     json!({
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": look.version.api_version(),
         "metadata": metadata,
-        "columnDefinitions": headers.then_some(definitions),
+        "columnDefinitions": look.headers.then_some(definitions),
         "rows": rows,
     })
 }
 
 /// The metadata of an object without what a version of it has there, and the kind somewhere else.
-pub(crate) fn own_metadata(object: &Value) -> Value {
+fn own_metadata(object: &Value) -> Value {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let elsewhere: &[&str] = match (text("apiVersion"), text("kind")) {
         (autoscaling::FIRST, "HorizontalPodAutoscaler") => &autoscaling::CARRIED,
@@ -129,16 +157,21 @@ pub(crate) fn own_metadata(object: &Value) -> Value {
     own
 }
 
-fn carried(object: &Value, include: IncludeObject) -> Value {
-    match include {
+fn carried(object: &Value, look: Look) -> Value {
+    match look.include {
         IncludeObject::None => Value::Null,
         IncludeObject::Object => object.clone(),
-        IncludeObject::Metadata => json!({
-            "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": own_metadata(object),
-        }),
+        IncludeObject::Metadata => partial(object, look.version),
     }
+}
+
+/// `PartialObjectMetadata` of an object.
+pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": version.api_version(),
+        "metadata": own_metadata(object),
+    })
 }
 
 fn definition(name: &str, ty: &str, format: &str, description: &str, priority: i32) -> Value {

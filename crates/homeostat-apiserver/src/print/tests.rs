@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{IncludeObject, table};
+use super::{IncludeObject, Look, MetaVersion, table};
 use crate::kinds::{Column, Custom, Kind, builtin};
 
 fn kind(name: &str) -> &'static Kind {
@@ -14,8 +14,12 @@ fn now() -> Timestamp {
     "2026-01-01T01:00:00Z".parse().unwrap()
 }
 
+fn look(include: IncludeObject, headers: bool) -> Look {
+    Look { include, now: now(), headers, version: MetaVersion::V1 }
+}
+
 fn cells(kind: &Kind, object: &Value) -> Vec<Value> {
-    let table = table(kind, &[object], &json!({}), IncludeObject::None, now(), true);
+    let table = table(kind, &[object], &json!({}), look(IncludeObject::None, true));
     let cells = table["rows"][0]["cells"].as_array().unwrap().clone();
     // The age of an address has no heading.
     let headless = usize::from(kind.kind == "IPAddress");
@@ -99,7 +103,8 @@ fn custom_columns_follow_their_paths_and_dates_become_ages() {
 fn rows_carry_as_much_of_the_object_as_was_asked_for() {
     let object = json!({"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "Yg=="}});
     let of = |include| {
-        table(kind("Secret"), &[&object], &json!({"resourceVersion": "7"}), include, now(), false)
+        let list = json!({"resourceVersion": "7"});
+        table(kind("Secret"), &[&object], &list, look(include, false))
     };
     assert_eq!(of(IncludeObject::None)["rows"][0]["object"], Value::Null);
     assert_eq!(of(IncludeObject::Object)["rows"][0]["object"], object);

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::change::Change;
+use super::forms::Forms;
 use super::snapshot::{Entry, Resource, Snapshot};
 use super::{Expect, Finished, Key, Limits, StoreError, Stored, Write};
 
@@ -28,10 +29,14 @@ pub(super) struct Head {
     /// How many changes the resources really keep.
     known: usize,
     weight: usize,
+    /// What is made of changes.
+    forms: Arc<Forms>,
     /// Where objects are encoded.
     scratch: Vec<u8>,
 }
 
+/// This part of the bytes that the past may take is kept of its forms, besides.
+const FORMS_SHARE: usize = 4;
 /// Not worth sweeping for fewer than these.
 const SWEEP: usize = 1024;
 
@@ -43,13 +48,14 @@ impl Head {
             kept: VecDeque::new(),
             known: 0,
             weight: 0,
+            forms: Arc::new(Forms::with_room_for(limits.bytes / FORMS_SHARE)),
             scratch: Vec::new(),
         }
     }
 
-    /// The bytes that the history holds.
+    /// The bytes that the history holds, with what was made of it.
     pub(super) fn weight(&self) -> usize {
-        self.weight
+        self.weight + self.forms.bytes()
     }
 
     /// Begins at a state that was kept elsewhere, with no past.
@@ -127,16 +133,17 @@ impl Head {
         object: Option<Stored>,
         revision: u64,
     ) -> Option<(Arc<str>, Arc<Change>)> {
+        let forms = self.forms.clone();
         let (name, resource) = self.resource(resource);
         let change = match object {
             Some(object) => {
                 let object = Arc::new(object);
                 let previous = resource.objects.insert(Entry(object.clone()));
-                Change::new(object, previous.map(|entry| entry.0), false)
+                Change::new(object, previous.map(|entry| entry.0), false, &forms)
             }
             None => {
                 let previous = resource.objects.remove(key)?.0;
-                Change::new(Arc::new(previous.at(revision)), Some(previous), true)
+                Change::new(Arc::new(previous.at(revision)), Some(previous), true, &forms)
             }
         };
         let change = Arc::new(change);
@@ -150,7 +157,9 @@ impl Head {
     fn resource(&mut self, name: &str) -> (Arc<str>, &mut Resource) {
         let known = self.snapshot.resources.get_key_value(name).map(|(known, _)| known.clone());
         let name = known.unwrap_or_else(|| name.into());
-        let resource = self.snapshot.resources.entry(name.clone()).or_default();
+        let floor = self.snapshot.left_floor;
+        let new = || Arc::new(Resource { floor, ..Resource::default() });
+        let resource = self.snapshot.resources.entry(name.clone()).or_insert_with(new);
         (name, Arc::make_mut(resource))
     }
 
@@ -166,9 +175,7 @@ impl Head {
         }
         // The limit on numbers leaves names behind in `kept`: sweep when they are the most of it.
         if self.kept.len() > 2 * self.known + SWEEP {
-            let floor =
-                |name: &Arc<str>| self.snapshot.resources.get(name).map_or(0, |it| it.floor);
-            self.kept.retain(|(revision, name)| *revision > floor(name));
+            self.kept.retain(|(revision, name)| *revision > self.snapshot.floor_of(name));
         }
     }
 
@@ -194,6 +201,12 @@ impl Head {
             self.weight -= forgotten.weight();
             self.known -= 1;
             resource.floor = forgotten.object.revision;
+        }
+        // Nothing of it is left but its name, and of those there can be any number.
+        if resource.objects.is_empty() && resource.changes.is_empty() {
+            let floor = resource.floor;
+            self.snapshot.resources.remove(name);
+            self.snapshot.left_floor = self.snapshot.left_floor.max(floor);
         }
     }
 }

@@ -11,6 +11,7 @@
 mod change;
 mod finished;
 mod flusher;
+mod forms;
 mod head;
 mod log;
 mod object;
@@ -103,7 +104,8 @@ pub struct Range {
 pub struct Limits {
     /// Changes of each resource; as many as fit by default.
     pub changes: usize,
-    /// Bytes of all resources together that are kept for the past alone; 64 MiB by default.
+    /// Bytes of all resources together that are kept for the past alone; 64 MiB by default. What is
+    /// made of changes for watchers takes a quarter of that at the most, besides.
     pub bytes: usize,
 }
 
@@ -118,7 +120,7 @@ impl Default for Limits {
 pub struct Figures {
     /// The revision that readers see.
     pub revision: u64,
-    /// Bytes kept for the past alone.
+    /// Bytes kept for the past alone, and made of it for watchers.
     pub history_bytes: usize,
     /// Watchers.
     pub watchers: usize,

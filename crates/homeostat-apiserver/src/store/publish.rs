@@ -72,8 +72,16 @@ impl Published {
         if let Some(sender) = changed.get(resource) {
             return sender.subscribe();
         }
+        // Those that nobody watches any more go: definitions come and go with names of their own.
+        changed.retain(|_, sender| sender.receiver_count() > 0);
         let sender = changed.entry(resource.into()).or_insert_with(|| watch::Sender::new(0));
         sender.subscribe()
+    }
+
+    /// How many resources are told of.
+    #[cfg(test)]
+    pub(super) fn watched(&self) -> usize {
+        self.senders().len()
     }
 
     /// How many watchers there are.

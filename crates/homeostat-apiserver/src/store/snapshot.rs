@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub(super) revision: u64,
     /// Nothing is known of the changes up to this one, whatever the resource.
     pub(super) floor: u64,
+    /// The same for every resource that is not among those: of some of them everything was forgotten.
+    pub(super) left_floor: u64,
     pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
 }
 
@@ -66,7 +68,7 @@ impl Ord for Entry {
 impl Snapshot {
     /// Nothing at all, at a revision that is never 0.
     pub(super) fn empty() -> Self {
-        Self { revision: 1, floor: 0, resources: OrdMap::new() }
+        Self { revision: 1, floor: 0, left_floor: 0, resources: OrdMap::new() }
     }
 
     /// The revision of the last commit; never 0.
@@ -148,7 +150,7 @@ impl Snapshot {
 
     /// The oldest revision from which the changes of a resource are all known.
     pub(super) fn floor_of(&self, resource: &str) -> u64 {
-        self.resources.get(resource).map_or(0, |resource| resource.floor).max(self.floor)
+        self.resources.get(resource).map_or(self.left_floor, |it| it.floor).max(self.floor)
     }
 
     /// The changes of a resource after `revision`, oldest first: about `bytes` of them, at least

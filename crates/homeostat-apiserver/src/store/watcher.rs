@@ -53,7 +53,7 @@ impl Watcher {
                 return Ok(changes);
             }
             if self.changed.changed().await.is_err() {
-                // The resource's sender lives as long as the store, which this watcher holds.
+                // The resource's sender lives as long as somebody watches, as this one does.
                 std::future::pending::<()>().await;
             }
         }

@@ -34,6 +34,7 @@ mod served;
 mod services;
 mod subresources;
 mod tls;
+mod unread;
 mod verbs;
 mod versions;
 mod watch;

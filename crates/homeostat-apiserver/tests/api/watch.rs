@@ -168,3 +168,19 @@ async fn an_event_is_gone_after_an_hour_though_nobody_writes_anything() {
     tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(events.list(&ListParams::default()).await.unwrap().items.len(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_first_objects_are_read_slowly_is_over_in_its_time() {
+    let maps = api(&client(), "", "ConfigMap");
+    for name in ["a", "b", "c", "d", "e"] {
+        let mut map = config_map(name, "web");
+        map["data"] = json!({"filling": "x".repeat(200_000)});
+        create(&maps, map).await;
+    }
+    let params = WatchParams::default().initial_events().timeout(10);
+    let mut stream = maps.watch(&params, "").await.unwrap().map_ok(word).boxed();
+    assert_eq!(stream.try_next().await.unwrap().unwrap(), "added a");
+    tokio::time::advance(Duration::from_secs(11)).await;
+    let rest: Vec<String> = stream.try_collect().await.unwrap();
+    assert_eq!(rest, ["added b"], "what was made already, and no more");
+}

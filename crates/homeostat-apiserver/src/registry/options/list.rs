@@ -50,12 +50,7 @@ impl ListOptions {
         query: &Query,
         check: impl FnOnce(&Selector) -> Result<(), Status>,
     ) -> Result<Self, Status> {
-        let limit = number(query, "limit")?.unwrap_or(0);
-        // Less than nothing is no limit.
-        let limit = usize::try_from(limit).unwrap_or(0);
-        let timeout_seconds =
-            number(query, "timeoutSeconds")?.map(|seconds| seconds.max(0).unsigned_abs());
-        let selector = Selector::parse(text(query, "labelSelector"), text(query, "fieldSelector"))?;
+        let Read { limit, timeout_seconds, selector } = Read::from(query)?;
         let continue_token = text(query, "continue").to_owned();
         let watch = flag(query, "watch");
         let initial_events =
@@ -76,6 +71,30 @@ impl ListOptions {
             timeout_seconds,
         })
     }
+}
+
+/// What has to be read before anything of a list or a watch is known: all of it, or nothing.
+struct Read {
+    limit: usize,
+    timeout_seconds: Option<u64>,
+    selector: Selector,
+}
+
+impl Read {
+    fn from(query: &Query) -> Result<Self, Status> {
+        let limit = number(query, "limit")?.unwrap_or(0);
+        // Less than nothing is no limit.
+        let limit = usize::try_from(limit).unwrap_or(0);
+        let timeout_seconds =
+            number(query, "timeoutSeconds")?.map(|seconds| seconds.max(0).unsigned_abs());
+        let selector = Selector::parse(text(query, "labelSelector"), text(query, "fieldSelector"))?;
+        Ok(Self { limit, timeout_seconds, selector })
+    }
+}
+
+/// The one name that a list or a watch asks for, if it does and can be read.
+pub(crate) fn chosen_name(query: &Query) -> Option<String> {
+    Read::from(query).ok()?.selector.name().map(str::to_owned)
 }
 
 /// A `resourceVersion` as a number; `None` for the empty one.

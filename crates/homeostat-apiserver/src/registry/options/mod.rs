@@ -14,8 +14,8 @@ use crate::go;
 use crate::status::Status;
 
 pub use delete::DeleteOptions;
-pub(crate) use list::revision;
 pub use list::{Freshness, ListOptions};
+pub(crate) use list::{chosen_name, revision};
 
 /// Query parameters, first value of each name; of `dryRun` all of them, in lines.
 pub type Query = BTreeMap<String, String>;

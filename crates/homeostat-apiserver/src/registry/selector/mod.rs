@@ -1,5 +1,6 @@
 //! Label and field selectors: parsing and matching, as the API's query parameters spell them.
 
+mod fields;
 mod labels;
 
 use crate::status::Status;
@@ -42,7 +43,8 @@ impl Selector {
     /// A 400 `Status` that names what cannot be read.
     pub fn parse(labels: &str, fields: &str) -> Result<Self, Status> {
         let labels = labels::parse(labels).map_err(Status::bad_request)?;
-        Ok(Self { labels, fields: parse_fields(fields)? })
+        let fields = fields::parse(fields).map_err(Status::bad_request)?;
+        Ok(Self { labels, fields })
     }
 
     /// Whether everything is selected.
@@ -59,7 +61,7 @@ impl Selector {
     /// The single name that `metadata.name=` asks for, if it does.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        let by_name = |r: &&FieldRequirement| r.equal && r.field == "metadata.name";
+        let by_name = |it: &&FieldRequirement| it.equal && it.field == "metadata.name";
         self.fields.iter().find(by_name).map(|requirement| requirement.value.as_str())
     }
 
@@ -95,27 +97,6 @@ impl FieldRequirement {
         };
         (value == self.value) == self.equal
     }
-}
-
-fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, Status> {
-    let mut requirements = Vec::new();
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (field, value, equal) = if let Some((field, value)) = part.split_once("!=") {
-            (field, value, false)
-        } else if let Some((field, value)) = part.split_once("==").or_else(|| part.split_once('='))
-        {
-            (field, value, true)
-        } else {
-            let words = format!("invalid selector: '{text}'; can't understand '{part}'");
-            return Err(Status::bad_request(words));
-        };
-        requirements.push(FieldRequirement {
-            field: field.trim().to_owned(),
-            value: value.trim().to_owned(),
-            equal,
-        });
-    }
-    Ok(requirements)
 }
 
 #[cfg(test)]

@@ -217,6 +217,33 @@ fn the_past_takes_no_more_bytes_than_it_may_however_large_the_objects() {
     assert!(matches!(store.watch("maps", 1), Err(StoreError::Expired { .. })));
 }
 
+#[test]
+fn a_resource_of_which_nothing_is_left_takes_no_room_and_hides_no_change() {
+    let store = store(10);
+    let mut last = 0;
+    for number in 0..100 {
+        let name = format!("widgets-{number}.example.com");
+        drop(store.watch(&name, store.revision()).unwrap());
+        let made = store.put(&name, &key("a"), Expect::Absent, draft(1)).unwrap();
+        last = store.delete(&name, &key("a"), made.revision).unwrap().revision;
+    }
+    assert_eq!(store.newest().resources.len(), 100, "their past is known");
+    store.forget_until(last);
+    assert_eq!(store.newest().resources.len(), 0);
+    assert!(store.published.watched() <= 1, "nobody watches any of them");
+
+    // Whoever saw less than was forgotten is told so, also when there are objects again.
+    let first = "widgets-0.example.com";
+    let next = store.put(first, &key("a"), Expect::Absent, draft(2)).unwrap().revision;
+    let other = "widgets-1.example.com";
+    for name in [first, other] {
+        assert!(matches!(store.watch(name, last - 1), Err(StoreError::Expired { .. })), "{name}");
+        assert!(store.watch(name, last).is_ok(), "{name}");
+    }
+    let changes = store.newest().changes(first, last, 1000).unwrap();
+    assert_eq!(changes.iter().map(|it| it.object.revision).collect::<Vec<_>>(), [next]);
+}
+
 /// A storage that waits to be told that commits are safe, or that they are not.
 #[derive(Debug)]
 struct Slow(std::sync::mpsc::Receiver<bool>);
