@@ -88,6 +88,7 @@ async fn random_requests_are_answered_as_by_kube_apiserver() {
 }
 
 /// The seeds of a run, and whether all those of every run are among them.
+#[expect(clippy::print_stderr, reason = "only who knows the seed can repeat the run")]
 fn seeds() -> (Vec<u64>, bool) {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let count = number(COUNT);
