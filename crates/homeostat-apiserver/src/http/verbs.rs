@@ -192,7 +192,7 @@ async fn resource(
     if path.watch {
         query.insert("watch".to_owned(), "true".to_owned());
         if !path.name.is_empty() {
-            query.insert("fieldSelector".to_owned(), format!("metadata.name={}", path.name));
+            options::choose_name(&mut query, &path.name)?;
         }
     }
     if let Some(sort) = sort(kind, &path, &parts.method, &query, &parts.headers) {
@@ -210,12 +210,18 @@ async fn resource(
         may_wait: parts.extensions.get::<Outside>().is_some() && aside::others_go_on(),
     };
     let deprecation = kind.deprecation().map(str::to_owned);
+    let (is_builtin, is_patch) = (kind.custom.is_none(), parts.method == Method::PATCH);
     let answer = verb(shared, call, &parts.method, &path).await;
     let Some(words) = deprecation else { return answer };
     match answer {
         Ok(mut response) => {
             answer::warn_first(&mut response, &words);
             Ok(response)
+        }
+        // Methods that a path does not have, and patches of types that nobody knows, are turned away
+        // before anybody looks at the kind.
+        Err(status) if is_builtin && (status.code == 405 || (is_patch && status.code == 415)) => {
+            Err(status)
         }
         Err(status) => Err(status.warned(vec![words])),
     }

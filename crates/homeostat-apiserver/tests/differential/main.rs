@@ -3,7 +3,8 @@
 //! Requests are data: `areas/*.http`, read by [`script`]. A *sequence* is a list of steps in a
 //! namespace of its own. Both sides get each step; what cannot be equal (uids, revisions, times,
 //! generated names) is replaced by its role in [`normal`]; the rest is compared in [`difference`].
-//! Differences that are accepted stand in [`known`], with the reason.
+//! Differences that are accepted stand in [`known`], with the reason. This server is reached in-process
+//! by one half of the sequences and over TLS by the other.
 
 #![expect(clippy::unwrap_used, reason = "a side that cannot be reached ends the test")]
 
@@ -15,8 +16,10 @@ mod difference;
 mod documents;
 mod faults;
 mod known;
+mod live_watch;
 mod normal;
 mod random;
+mod reached;
 mod reviewer;
 mod script;
 mod side;
@@ -30,8 +33,9 @@ use difference::Difference;
 use futures::StreamExt as _;
 use homeostat_apiserver::{AddressRange, Server, ServerConfig};
 use homeostat_env::Env;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::Client;
+use kube::config::Kubeconfig;
+use reached::Reached;
 use reviewer::Reviewer;
 use script::Sequence;
 use side::Side;
@@ -50,7 +54,9 @@ const AREAS: &[(&str, &str)] = &[
     ("read", include_str!("areas/read.http")),
     ("options", include_str!("areas/options.http")),
     ("forms", include_str!("areas/forms.http")),
+    ("selectors", include_str!("areas/selectors.http")),
     ("watch", include_str!("areas/watch.http")),
+    ("live", include_str!("areas/live.http")),
     ("update", include_str!("areas/update.http")),
     ("patch", include_str!("areas/patch.http")),
     ("apply", include_str!("areas/apply.http")),
@@ -110,11 +116,7 @@ async fn oracle() -> Option<Client> {
         return None;
     };
     let kubeconfig = Kubeconfig::read_from(file).unwrap();
-    let mut config =
-        Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    // Every answer is to be seen, the refusals too; the client would hide some behind retries.
-    config.default_retry = false;
-    Some(Client::try_from(config).unwrap())
+    Some(reached::client(kubeconfig).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,6 +166,12 @@ struct Hooks {
     theirs: Arc<Reviewer>,
 }
 
+/// One half of the sequences is sent in-process and the other through a socket; which ones depends on
+/// their names alone, so that it stays so.
+fn goes_over_tls(name: &str) -> bool {
+    name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 2 == 0
+}
+
 /// Sends a sequence to both sides and says where the answers differ.
 async fn run(oracle: Client, hooks: Arc<Hooks>, sequence: Sequence) -> Vec<Difference> {
     let env = Env::system();
@@ -174,7 +182,12 @@ async fn run(oracle: Client, hooks: Arc<Hooks>, sequence: Sequence) -> Vec<Diffe
         history: sequence.history.unwrap_or(4096),
         ..ServerConfig::new(env)
     });
-    let mut ours = Side::new(Client::new(server, "default"), &id);
+    let reached = if goes_over_tls(&sequence.name) {
+        Reached::over_tls(server).await
+    } else {
+        Reached::in_process(server)
+    };
+    let mut ours = Side::new(reached.client.clone(), &id);
     let mut theirs = Side::new(oracle, &id);
     for (side, reviewer) in [(&mut ours, &hooks.ours), (&mut theirs, &hooks.theirs)] {
         side.set("hook", &hooks.converter.url);

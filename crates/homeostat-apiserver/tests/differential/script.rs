@@ -11,10 +11,14 @@
 //! @until 403 exceeded quota   and these words
 //! @answer /a {"allowed": true}  how the webhook {{webhook}}/a responds from here on
 //! @reply /a 500 no            or replies; `silence` and `hang-up` are no replies
+//! @watch w                    the request opens a watch, which goes on during the next steps
 //! POST /api/v1/namespaces/{{ns}}/configmaps?fieldManager=me
 //! Accept: application/json
 //!
 //! {"metadata": {"name": "a"}}
+//!
+//! ### a step without a request
+//! @end w the-last             what came of the watch until an event with these words, or to its end
 //! ```
 //!
 //! `{{ns}}` is the namespace; `{{hook}}` and `{{ca}}` lead to the webhook of `converter`;
@@ -42,6 +46,10 @@ pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) save: Option<String>,
     pub(crate) until: Option<Until>,
+    /// The name of the watch that it opens.
+    pub(crate) watch: Option<String>,
+    /// The watch whose events are told, and the words of the last one; without words it must end.
+    pub(crate) end: Option<(String, String)>,
     /// How webhooks behave from here on, by path.
     pub(crate) manners: Vec<(String, Manner)>,
     pub(crate) method: String,
@@ -103,6 +111,11 @@ fn step(text: &str) -> Step {
             let (code, words) = answer.trim().split_once(' ').unwrap_or((answer.trim(), ""));
             let words = words.trim().to_owned();
             step.until = code.parse().ok().map(|code| Until { code, words });
+        } else if let Some(name) = line.strip_prefix("@watch ") {
+            step.watch = Some(name.trim().to_owned());
+        } else if let Some(which) = line.strip_prefix("@end ") {
+            let (name, words) = which.trim().split_once(' ').unwrap_or((which.trim(), ""));
+            step.end = Some((name.to_owned(), words.trim().to_owned()));
         } else if let Some((path, text)) = directive(line, "@answer ") {
             step.manners.push((path.to_owned(), Manner::Response(text.to_owned())));
         } else if let Some((path, text)) = directive(line, "@reply ") {
@@ -115,7 +128,8 @@ fn step(text: &str) -> Step {
             step.headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
     }
-    assert!(!step.method.is_empty(), "no request in step {:?}", step.title);
+    let asks = !step.method.is_empty();
+    assert!(asks != step.end.is_some(), "a request or an end in step {:?}", step.title);
     let given = step.headers.iter().any(|(name, _)| name == "content-type");
     if !given && !step.body.is_empty() {
         let json = step.body.starts_with(['{', '[', '"']);
@@ -144,4 +158,13 @@ fn a_script_becomes_sequences_of_steps() {
     assert_eq!(first.headers, [("accept".to_owned(), "b".to_owned())]);
     assert_eq!(second.body, "body: 1");
     assert_eq!(second.headers[0].1, "application/yaml");
+}
+
+#[test]
+fn a_watch_is_opened_in_one_step_and_told_in_another() {
+    let read =
+        read("area", "## one\n\n### it begins\n@watch w\nGET /x\n\n### it ends\n@end w b c\n");
+    let [begin, end] = &read[0].steps[..] else { panic!("{read:?}") };
+    assert_eq!((begin.watch.as_deref(), begin.path.as_str()), (Some("w"), "/x"));
+    assert_eq!(end.end, Some(("w".to_owned(), "b c".to_owned())));
 }

@@ -14,6 +14,7 @@ use kube::client::Body;
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
+use crate::live_watch::LiveWatch;
 use crate::normal::Normal;
 use crate::reviewer::Reviewer;
 use crate::script::Step;
@@ -25,7 +26,7 @@ const ATTEMPTS: u32 = 200;
 const TRANSPORT: [&str; 3] = ["content-length", "date", "transfer-encoding"];
 
 /// What a server said, normalised.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     /// All but those of the transport.
@@ -47,6 +48,8 @@ pub(crate) struct Side {
     flows: BTreeMap<String, String>,
     /// Who answers for its admission webhooks.
     reviewer: Option<Arc<Reviewer>>,
+    /// Those that go on.
+    watches: BTreeMap<String, LiveWatch>,
 }
 
 impl Side {
@@ -55,8 +58,8 @@ impl Side {
         let variables = BTreeMap::from([("ns".to_owned(), id.to_owned())]);
         let pattern = Regex::new(r"\{\{([a-z0-9.]+)\}\}").unwrap();
         let (normal, flows) = (Normal::default(), BTreeMap::new());
-        let reviewer = None;
-        Self { env: Env::system(), client, variables, pattern, normal, flows, reviewer }
+        let (env, reviewer, watches) = (Env::system(), None, BTreeMap::new());
+        Self { env, client, variables, pattern, normal, flows, reviewer, watches }
     }
 
     /// Its admission webhooks are there.
@@ -109,6 +112,12 @@ impl Side {
 
     /// Sends a step and normalises the answer.
     pub(crate) async fn send(&mut self, step: &Step) -> Answer {
+        if let Some((name, words)) = &step.end {
+            let watch = self.watches.remove(name).expect("a watch of that name is under way");
+            let text = watch.until(&self.env, &self.filled(words)).await;
+            let body = self.normal.value(read("application/json", true, &text));
+            return Answer { body, ..Answer::default() };
+        }
         let path = self.filled(&step.path);
         let body = self.filled(&step.body);
         let sent: Vec<_> =
@@ -120,6 +129,13 @@ impl Side {
             // changed after all. A list of the newest state comes from the same cache, once it has
             // caught up.
             self.exchange("GET", &collection(&path), &[], String::new()).await;
+        }
+        if let Some(name) = &step.watch {
+            let response = self.client.send(asked(&step.method, &path, &sent, body)).await.unwrap();
+            let (parts, body) = response.into_parts();
+            let headers = self.shown(&parts.headers).await;
+            self.watches.insert(name.clone(), LiveWatch::new(body));
+            return Answer { code: parts.status.as_u16(), headers, ..Answer::default() };
         }
         for (path, manner) in &step.manners {
             let reviewer = self.reviewer.as_ref().expect("nobody to give answers");
@@ -135,12 +151,7 @@ impl Side {
             }
             self.env.sleep(Duration::from_millis(50)).await;
         };
-        let is_flow = |name: &str| name.starts_with("x-kubernetes-pf-");
-        let mut uids = headers.iter().filter(|(name, _)| is_flow(name.as_str()));
-        if uids.any(|(_, uid)| uid.to_str().is_ok_and(|uid| !self.flows.contains_key(uid))) {
-            self.learn_flows().await;
-        }
-        let mut shown = self.shown(&headers);
+        let mut shown = self.shown(&headers).await;
         if step.headers.iter().any(|(name, _)| name == "user-agent") {
             // Whoever calls itself a program for people gets JSON in lines.
             shown.insert("(lines)".to_owned(), text.trim_end().lines().count().to_string());
@@ -164,7 +175,12 @@ impl Side {
     }
 
     /// All headers but those that tell of the transport, with roles for what cannot be equal.
-    fn shown(&self, headers: &HeaderMap) -> BTreeMap<String, String> {
+    async fn shown(&mut self, headers: &HeaderMap) -> BTreeMap<String, String> {
+        let is_flow = |name: &str| name.starts_with("x-kubernetes-pf-");
+        let mut uids = headers.iter().filter(|(name, _)| is_flow(name.as_str()));
+        if uids.any(|(_, uid)| uid.to_str().is_ok_and(|uid| !self.flows.contains_key(uid))) {
+            self.learn_flows().await;
+        }
         let mut shown = BTreeMap::new();
         for name in headers.keys().filter(|name| !TRANSPORT.contains(&name.as_str())) {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -228,22 +244,7 @@ impl Side {
         headers: &[(String, String)],
         body: String,
     ) -> (u16, HeaderMap, String) {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        if !headers.iter().any(|(name, _)| name == "user-agent") {
-            request = request.header("user-agent", "differential/1");
-        }
-        if headers.is_empty() && !body.is_empty() {
-            request = request.header("content-type", "application/json");
-        }
-        let is_protobuf = |(_, value): &(String, String)| value.ends_with("protobuf");
-        let bytes = match BASE64_STANDARD.decode(&body) {
-            Ok(bytes) if headers.iter().any(is_protobuf) => bytes,
-            _ => body.into_bytes(),
-        };
-        let request = request.body(Body::from(bytes)).unwrap();
+        let request = asked(method, path, headers, body);
         // A server that panics says nothing.
         let response = match self.client.send(request).await {
             Ok(response) => response,
@@ -259,6 +260,26 @@ impl Side {
         }
         (parts.status.as_u16(), parts.headers, String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// The request as it goes out.
+fn asked(method: &str, path: &str, headers: &[(String, String)], body: String) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    if !headers.iter().any(|(name, _)| name == "user-agent") {
+        request = request.header("user-agent", "differential/1");
+    }
+    if headers.is_empty() && !body.is_empty() {
+        request = request.header("content-type", "application/json");
+    }
+    let is_protobuf = |(_, value): &(String, String)| value.ends_with("protobuf");
+    let bytes = match BASE64_STANDARD.decode(&body) {
+        Ok(bytes) if headers.iter().any(is_protobuf) => bytes,
+        _ => body.into_bytes(),
+    };
+    request.body(Body::from(bytes)).unwrap()
 }
 
 fn read(media: &str, watch: bool, text: &str) -> Value {

@@ -45,14 +45,18 @@ use request::Request;
 use trail::Trail;
 use world::{Way, World};
 
-/// The first seed. The default is the same for everybody, so that a run says something about the
-/// code and not about luck.
+/// The first seed. By default it is the same for everybody, so that a run says something about the
+/// code and not about luck, and a few rounds from a fresh one follow.
 const SEED: &str = "HOMEOSTAT_FUZZ_SEED";
 /// How many rounds are run.
 const ROUNDS: &str = "HOMEOSTAT_FUZZ_ROUNDS";
 /// For how long rounds are run instead.
 const MINUTES: &str = "HOMEOSTAT_FUZZ_MINUTES";
 const DEFAULT_ROUNDS: u64 = 50;
+/// How many rounds begin at a fresh seed, where neither a seed nor a number of rounds is given.
+const FRESH_ROUNDS: u64 = 10;
+/// Fresh seeds have so many digits that nobody meets one twice, and few enough to be read out.
+const FRESH_SEEDS: u64 = 1_000_000_000_000;
 /// How many requests a story has.
 const REQUESTS: usize = 80;
 
@@ -66,24 +70,38 @@ struct Finding {
 #[test]
 fn every_request_is_answered_and_none_is_the_servers_fault() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let first = number(SEED).unwrap_or(1);
-    let rounds = number(ROUNDS).unwrap_or(DEFAULT_ROUNDS);
-    let time = number(MINUTES).map(|minutes| Duration::from_secs(60 * minutes));
-    eprintln!("from {SEED}={first}");
     let (trail, env) = (Trail::new(), Env::system());
-    let (begun, mut findings, mut seed) = (env.instant(), BTreeMap::new(), first);
+    let (first, rounds) = (number(SEED), number(ROUNDS));
+    let time = number(MINUTES).map(|minutes| Duration::from_secs(60 * minutes));
+    let begin = first.unwrap_or(1);
+    let fresh = env.random_below(FRESH_SEEDS) + DEFAULT_ROUNDS;
+    let is_default = first.is_none() && rounds.is_none() && time.is_none();
+    let corpus = match time {
+        Some(_) => begin..u64::MAX,
+        None => begin..begin + rounds.unwrap_or(DEFAULT_ROUNDS),
+    };
+    let fresh = fresh..fresh + if is_default { FRESH_ROUNDS } else { 0 };
+    eprintln!(
+        "from {SEED}={begin}, and {} rounds from {SEED}={}",
+        fresh.end - fresh.start,
+        fresh.start
+    );
+    let (begun, mut findings, mut done) = (env.instant(), BTreeMap::new(), 0_u64);
     let mut tally = Tally::default();
-    while time.map_or(seed < first + rounds, |time| begun.elapsed() < time) {
+    for seed in corpus.chain(fresh) {
+        if time.is_some_and(|time| begun.elapsed() >= time) {
+            break;
+        }
         if let Some(finding) = round(seed, &trail, &mut tally) {
             let sort = shrink::sort(&finding.words);
             findings.entry(sort).or_insert_with(|| report(&finding, &trail));
         }
-        seed += 1;
-        if (seed - first).is_multiple_of(100) {
-            eprintln!("{} rounds, {} findings", seed - first, findings.len());
+        done += 1;
+        if done.is_multiple_of(100) {
+            eprintln!("{done} rounds, {} findings", findings.len());
         }
     }
-    eprintln!("{} rounds, {tally:?}", seed - first);
+    eprintln!("{done} rounds, {tally:?}");
     let (took, request) = trail.slowest();
     eprintln!("the slowest took {took:?}: {request}");
     assert!(findings.is_empty(), "{} findings:\n{:#?}", findings.len(), findings.keys());

@@ -97,6 +97,22 @@ pub(crate) fn chosen_name(query: &Query) -> Option<String> {
     Read::from(query).ok()?.selector.name().map(str::to_owned)
 }
 
+/// Asks for that name alone, which the path of a watch of old has. What cannot be read stays as it is, to
+/// be refused by who reads it.
+///
+/// # Errors
+/// 400 when the field selector asks for something else.
+pub(crate) fn choose_name(query: &mut Query, name: &str) -> Result<(), Status> {
+    let Ok(Read { selector, .. }) = Read::from(query) else { return Ok(()) };
+    if selector.fields().next().is_none() {
+        query.insert("fieldSelector".to_owned(), Selector::of_name(name));
+    } else if selector.name() != Some(name) {
+        let words = "fieldSelector metadata.name doesn't match requested name";
+        return Err(Status::bad_request(words));
+    }
+    Ok(())
+}
+
 /// A `resourceVersion` as a number; `None` for the empty one.
 pub(crate) fn revision(text: &str) -> Result<Option<u64>, Status> {
     match text {

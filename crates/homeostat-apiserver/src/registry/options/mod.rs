@@ -15,7 +15,7 @@ use crate::status::Status;
 
 pub use delete::DeleteOptions;
 pub use list::{Freshness, ListOptions};
-pub(crate) use list::{chosen_name, revision};
+pub(crate) use list::{choose_name, chosen_name, revision};
 
 /// Query parameters, first value of each name; of `dryRun` all of them, in lines.
 pub type Query = BTreeMap<String, String>;

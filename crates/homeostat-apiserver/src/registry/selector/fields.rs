@@ -79,6 +79,11 @@ fn unescaped(value: &str) -> Result<String, String> {
     Ok(plain)
 }
 
+/// The value as a selector has to spell it.
+pub(super) fn escaped(value: &str) -> String {
+    value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +107,14 @@ mod tests {
             let read: Vec<_> =
                 read.iter().map(|it| (it.field.as_str(), it.value.as_str(), it.equal)).collect();
             assert_eq!(read, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn any_name_can_be_asked_for() {
+        for name in ["a", "a,metadata.name=b", r"a\", r"\,\=\\", "", "a b"] {
+            let asked = format!("metadata.name={}", escaped(name));
+            assert_eq!(parse(&asked).unwrap()[0].value, name, "{asked}");
         }
     }
 

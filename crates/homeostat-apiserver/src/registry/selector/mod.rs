@@ -65,6 +65,11 @@ impl Selector {
         self.fields.iter().find(by_name).map(|requirement| requirement.value.as_str())
     }
 
+    /// The field selector that asks for one name, whatever is in it.
+    pub(crate) fn of_name(name: &str) -> String {
+        format!("metadata.name={}", fields::escaped(name))
+    }
+
     /// Whether the object is selected.
     #[must_use]
     pub fn matches(&self, object: &Stored) -> bool {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use crate::difference::Difference;
+use serde_json::{Value, json};
+
+use crate::difference::{self, Difference};
 use crate::script::Step;
 use crate::side::Answer;
 
@@ -17,6 +19,8 @@ struct Known {
     theirs: &'static str,
     /// Part of its whole answer; empty for anything.
     answer: &'static str,
+    /// The codes, ours and kube-apiserver's; `None` for any.
+    codes: Option<(u16, u16)>,
     /// Why it is so, and why that is fine for now.
     why: &'static str,
 }
@@ -31,6 +35,7 @@ const KNOWN: &[Known] = &[
         place: "message",
         theirs: "error converting YAML to JSON: yaml: ",
         answer: "",
+        codes: Some((400, 400)),
         why: "the words of another reader of YAML",
     },
     Known {
@@ -38,6 +43,7 @@ const KNOWN: &[Known] = &[
         place: "",
         theirs: "",
         answer: r#""status":{"loadBalancer":{}}"#,
+        codes: Some((404, 201)),
         why: STATUS_OF_NONE,
     },
     Known {
@@ -45,6 +51,7 @@ const KNOWN: &[Known] = &[
         place: "",
         theirs: "",
         answer: "spec.ports: Required value",
+        codes: Some((404, 422)),
         why: STATUS_OF_NONE,
     },
     Known {
@@ -52,6 +59,7 @@ const KNOWN: &[Known] = &[
         place: "",
         theirs: "",
         answer: "spec in body must be of type object: \\\"null\\\"",
+        codes: Some((200, 422)),
         why: "an apply that gives up all of a spec leaves a null there, which is then refused",
     },
 ];
@@ -60,22 +68,28 @@ const KNOWN: &[Known] = &[
 static SEEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 /// Whether the difference is one of those.
-pub(super) fn accepts(step: &Step, difference: &Difference, their: &Answer) -> bool {
+pub(super) fn accepts(step: &Step, difference: &Difference, our: &Answer, their: &Answer) -> bool {
+    let found = row(&step.title, difference, our.code, their);
+    if let Some(row) = found {
+        SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(row);
+    }
+    found.is_some()
+}
+
+/// The row that accepts the difference.
+fn row(title: &str, difference: &Difference, code: u16, their: &Answer) -> Option<usize> {
     let answer = their.body.to_string();
-    let (_, title) = step.title.split_once(": ").unwrap_or_default();
+    let (_, title) = title.split_once(": ").unwrap_or_default();
     let (verb, plural) = title.rsplit_once(' ').unwrap_or_default();
     let is = |known: &str, given: &str| known == "*" || known == given;
-    let found = KNOWN.iter().position(|known| {
+    KNOWN.iter().position(|known| {
         is(known.request.0, verb)
             && is(known.request.1, plural)
             && difference.place.contains(known.place)
             && difference.theirs_contains(known.theirs)
             && answer.contains(known.answer)
-    });
-    if let Some(row) = found {
-        SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert(row);
-    }
-    found.is_some()
+            && known.codes.is_none_or(|codes| codes == (code, their.code))
+    })
 }
 
 /// The rows that accepted nothing.
@@ -88,7 +102,29 @@ pub(super) fn unseen() -> Vec<String> {
 #[test]
 fn no_row_accepts_whatever_is_said() {
     for known in KNOWN {
-        assert!(!known.theirs.is_empty() || !known.answer.is_empty(), "{:?}", known.request);
-        assert!(!known.place.is_empty() || !known.answer.is_empty(), "{:?}", known.request);
+        let Known { request, place, theirs, answer, codes, .. } = known;
+        assert!(!theirs.is_empty() || !answer.is_empty(), "{request:?}");
+        // What may be anywhere and anything must at least be a matter of the answers as a whole.
+        let is_told = codes.is_some_and(|(ours, theirs)| ours != theirs);
+        assert!(!place.is_empty() && !theirs.is_empty() || is_told, "{request:?}");
+    }
+}
+
+#[test]
+fn a_difference_in_an_answer_like_any_other_is_not_accepted() {
+    let body = json!({
+        "kind": "Service",
+        "metadata": {"name": "a"},
+        "spec": {"ports": [{"port": 80}], "clusterIP": "10.96.0.7"},
+        "status": {"loadBalancer": {}},
+    });
+    let with = |body: Value, code| Answer { code, body, ..Answer::default() };
+    let (mut ours, theirs) = (with(body.clone(), 200), with(body, 200));
+    ours.body["spec"]["clusterIP"] = "None".into();
+    ours.body["metadata"]["managedFields"] = json!([]);
+    for title in ["3: status services", "3: apply gizmos", "3: apply services"] {
+        for difference in difference::between("random", title, &ours, &theirs) {
+            assert_eq!(row(title, &difference, ours.code, &theirs), None, "{title}: {difference}");
+        }
     }
 }
