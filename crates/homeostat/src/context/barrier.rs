@@ -161,7 +161,8 @@ impl Shared {
             if let Some(cache) = cache {
                 let (until, made) = (write.until_in(&cache), write.made);
                 let wait = cache.wait_for_write((key, &write.uid), until, made, PATIENCE);
-                if wait.await.is_err() {
+                // Boxed: it is seldom needed, and every worker would have room for it.
+                if Box::pin(wait).await.is_err() {
                     self.stale.inc();
                     if !cache.can_tell(key, until) {
                         // Waiting longer would tell no more: the versions are no numbers.

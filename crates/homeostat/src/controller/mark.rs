@@ -24,7 +24,8 @@ impl<K: AnyObject> Worker<K> {
         mark: Mark<'_>,
     ) -> Option<Duration> {
         let marked = match context.needs_mark(mark) {
-            true => self.write_mark(key, context, mark).await,
+            // Boxed, as everything that is seldom done: every worker has room for all that is not.
+            true => Box::pin(self.write_mark(key, context, mark)).await,
             false => Ok(()),
         };
         let error = match marked {
@@ -53,9 +54,7 @@ impl<K: AnyObject> Worker<K> {
         let memories = &self.shared.memories;
         let from = context.primary().meta().resource_version.clone().unwrap_or_default();
         memories.with(key, |memory| memory.begin_own_step(from));
-        // Boxed, as everything that is seldom done: every worker has room for all that is not.
-        let writing = Box::pin(context.mark(mark));
-        let written = self.shared.env.timeout(LIMIT, writing).await;
+        let written = self.shared.env.timeout(LIMIT, context.mark(mark)).await;
         let written = written.unwrap_or(Err(Error::NoAnswer(LIMIT)));
         let (revision, marked) = match written {
             Ok(revision) => (revision, Ok(())),

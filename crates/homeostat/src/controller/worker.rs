@@ -400,3 +400,31 @@ async fn is_gone<K: AnyObject>(error: &Error, context: Option<&Context<K>>) -> b
             Err(_) => false,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    /// How much memory what a function returns takes.
+    fn room<T, F>(_: impl FnOnce(T) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// Every reconcile under way takes so much, beside its object and its context: memory that a
+    /// thousand of them at once must get from the system first. What is seldom waited for is boxed.
+    #[test]
+    fn a_reconcile_under_way_takes_little_room() {
+        type All = &'static Worker<ConfigMap>;
+        type Taken = &'static Item<Key>;
+        let whole = room(|worker: All| worker.run(0, || {}));
+        let parts = [
+            room(|(worker, item, began): (All, Taken, Instant)| worker.process(item, 1, began)),
+            room(|(worker, primary, context): (All, _, _)| worker.reconcile(primary, context)),
+            room(|(worker, key): (All, _)| worker.conclude(key, Ok(Outcome::Done), None)),
+            room(|(shared, key, cache)| Shared::settle_primary(shared, key, cache)),
+        ];
+        assert!(whole <= 1024, "{whole} bytes, of them {parts:?}");
+    }
+}

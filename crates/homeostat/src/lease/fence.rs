@@ -104,7 +104,15 @@ impl Fence {
 
     /// Waits until the fence is closed; for ever when there is no lease.
     pub async fn closed_again(&self) {
-        let Some(mut until) = self.until.clone() else { return std::future::pending().await };
+        match self.until.clone() {
+            // Boxed: every reconcile under way waits for this, and most of them without a lease.
+            Some(until) => Box::pin(self.over(until)).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until what is said in `until` is over.
+    async fn over(&self, mut until: watch::Receiver<Option<Instant>>) {
         loop {
             let Some(end) = *until.borrow_and_update() else { return };
             if self.env.instant() >= end {
