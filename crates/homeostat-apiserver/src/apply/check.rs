@@ -26,6 +26,11 @@ pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
     }
 }
 
+/// Whether an object has nothing that its schema does not know, or knows as something else.
+pub(crate) fn fits(schema: crate::schema::Schema<'_>, object: &Value) -> bool {
+    check(Place::root(schema), object).is_ok()
+}
+
 /// Whether every value has the type that its schema declares; unknown fields, and items that are there
 /// twice, aside.
 pub(crate) fn is_typed(schema: crate::schema::Schema<'_>, value: &Value) -> bool {

@@ -33,11 +33,13 @@ pub struct Forms<'a> {
     pub schema: Schema<'a>,
     /// Without them all owners are taken to speak the version of the request.
     pub others: Option<&'a dyn Others>,
+    /// What an object shows of which nothing is given; without it, nothing.
+    pub blank: Option<&'a Value>,
 }
 
 impl<'a> From<Schema<'a>> for Forms<'a> {
     fn from(schema: Schema<'a>) -> Self {
-        Self { schema, others: None }
+        Self { schema, others: None, blank: None }
     }
 }
 

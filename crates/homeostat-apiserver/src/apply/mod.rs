@@ -33,7 +33,7 @@ mod track;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use self::check::{go_words, is_typed};
+pub(crate) use self::check::{fits, go_words, is_typed};
 pub use self::error::{ApplyError, Conflict};
 pub use self::forms::{Forms, Others};
 pub(crate) use self::managed::check_owners;

@@ -48,7 +48,8 @@ pub fn apply<'a>(
     let time = format_time(manager.now);
     if managed.is_empty() && live.is_some() {
         let owner = manager.owner(BEFORE_FIRST_APPLY, Operation::Update);
-        ownership::update(forms, (&absent, base), &mut managed, owner, &time, reset)?;
+        let blank = forms.blank.unwrap_or(&absent);
+        ownership::update(forms, (blank, base), &mut managed, owner, &time, reset)?;
     }
     ownership::fit_to_schema(forms, manager.api_version, &mut managed);
 

@@ -161,6 +161,7 @@ impl Call {
     }
 
     pub(super) async fn create(self, shared: &Shared) -> Result<Response<Body>, Status> {
+        decode::check_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("CreateOptions")?;
         if !self.target.kind.is_stored() {
             // What is not stored has no columns.
@@ -193,6 +194,11 @@ impl Call {
         patches::check_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("PatchOptions")?;
         self.write(&options.inquiry, || {
+            if status {
+                // Nobody makes an object by its status, so nobody reads one for an object that is
+                // not there.
+                self.registry.get(&self.target)?;
+            }
             let patch = self.read_patch(options.validation)?;
             self.registry.patch(&self.target, status, patch, &options)
         })

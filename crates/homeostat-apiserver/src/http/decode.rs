@@ -93,13 +93,25 @@ fn protobuf(kind: &Kind, bytes: &[u8]) -> Result<Body, Status> {
     })
 }
 
+/// Refuses what no object of that kind is written in.
+pub(crate) fn check_type(kind: &Kind, headers: &HeaderMap) -> Result<(), Status> {
+    let binary = ", application/vnd.kubernetes.protobuf";
+    match content_type(headers) {
+        JSON | YAML => Ok(()),
+        PROTOBUF if kind.custom.is_none() => Ok(()),
+        media => {
+            let binary = if media == PROTOBUF { "" } else { binary };
+            let accepted = format!("application/json, application/yaml{binary}");
+            Err(Status::unsupported_media_type(&accepted))
+        }
+    }
+}
+
 /// An object of that kind.
 pub(crate) fn object_of(kind: &Kind, headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Status> {
     let parse_error = "couldn't get version/kind; json parse error";
+    check_type(kind, headers)?;
     let body = match content_type(headers) {
-        PROTOBUF if kind.custom.is_some() => {
-            return Err(Status::unsupported_media_type("application/json, application/yaml"));
-        }
         PROTOBUF => protobuf(kind, bytes)?,
         media => object(headers, bytes, ("", "")).map_err(|status| match media {
             JSON if status.code == 400 => {

@@ -183,7 +183,12 @@ async fn resource(
         status.warned(words.map(str::to_owned).into_iter().collect())
     };
     let (parts, body) = request.into_parts();
-    if parts.method == Method::PATCH && kind.custom.is_some() {
+    let can_be_patched = !path.name.is_empty()
+        && match kind.subresource(&path.subresource) {
+            Some(part) => part.verbs.iter().any(|verb| verb == "patch"),
+            None => kind.serves("patch"),
+        };
+    if parts.method == Method::PATCH && (kind.custom.is_some() || can_be_patched) {
         patches::check_type(kind, &parts.headers).map_err(warned)?;
     }
     let is_list = parts.method == Method::GET && path.name.is_empty();

@@ -268,7 +268,7 @@ impl Kind {
         self.is_listed() && self.serves("create")
     }
 
-    fn serves(&self, verb: &str) -> bool {
+    pub(crate) fn serves(&self, verb: &str) -> bool {
         self.verbs.iter().any(|served| served == verb)
     }
 }

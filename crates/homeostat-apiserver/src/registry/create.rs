@@ -30,7 +30,8 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let mut warnings = Vec::new();
-        let object = rules::sent(&target.kind, body, options, &mut warnings)?;
+        let mut object = rules::sent(&target.kind, body, options, &mut warnings)?;
+        metadata::set(&mut object, SELF_LINK, Value::Null);
         let writer = self.writer_for(options);
         match writer.create(target, object, options, Tracking::Update) {
             Ok(mut written) => {
@@ -113,6 +114,7 @@ impl Writer<'_> {
                 return Err(Status::unexplained(words));
             }
             metadata::set(object, "resourceVersion", Value::Null);
+            metadata::set(object, SELF_LINK, Value::Null);
         }
         if given.is_empty() {
             review.name = &name;
@@ -181,8 +183,10 @@ impl Writer<'_> {
 }
 
 /// What clients cannot say of a new object.
-const SYSTEM_FIELDS: [&str; 5] =
-    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+const SYSTEM_FIELDS: [&str; 4] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+/// The same, but shown to those who only try to make one by a PUT or an apply.
+const SELF_LINK: &str = "selfLink";
 
 /// What the server alone decides about a new object, whatever admission made of it.
 fn prepare(kind: &Kind, object: &mut Value) {

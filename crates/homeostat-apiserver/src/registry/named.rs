@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::decode::{self, DecodeError};
 use crate::go::json_type;
 use crate::kinds::Kind;
 use crate::status::Status;
@@ -59,15 +60,19 @@ pub(crate) fn check_type(kind: &Kind, object: &Value) -> Result<(), Status> {
     let short = version.rsplit('/').next().unwrap_or_default();
     let why = match other {
         Some(other) if other.kind == kind.kind => return Err(other_version(kind, version)),
-        Some(other) => {
-            let group = kind.group.split('.').next().filter(|group| !group.is_empty());
-            format!(
-                "converting ({}.{given}) to ({}.{}): unknown conversion",
-                other.version,
-                group.unwrap_or("core"),
-                kind.kind
-            )
-        }
+        // It is read as what it calls itself first.
+        Some(other) => match decode::typed(other, &mut object.clone()) {
+            Err(DecodeError::Type { reason, .. }) => reason,
+            _ => {
+                let group = kind.group.split('.').next().filter(|group| !group.is_empty());
+                format!(
+                    "converting ({}.{given}) to ({}.{}): unknown conversion",
+                    other.version,
+                    group.unwrap_or("core"),
+                    kind.kind
+                )
+            }
+        },
         None => super::options::unregistered(given, version),
     };
     Err(Status::bad_request(format!(

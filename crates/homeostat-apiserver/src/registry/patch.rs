@@ -36,7 +36,6 @@ impl Registry {
     ) -> Result<Written, Status> {
         let area = if status { Area::Status } else { Area::Main };
         let mut warnings = Vec::new();
-        let applies = matches!(patch, Patch::Apply(_));
         let written = match patch {
             Patch::Apply(body) => self.apply(target, area, body, options, &mut warnings),
             patch => {
@@ -49,8 +48,6 @@ impl Registry {
         };
         match written {
             Ok(written) => Ok(Written { warnings, ..written }),
-            // What cannot be merged is not read strictly.
-            Err(status) if applies && !matches!(status.code, 403 | 422) => Err(status),
             Err(status) => Err(status.warned(warnings)),
         }
     }
@@ -66,7 +63,7 @@ impl Registry {
         let kind = &target.kind;
         // Ownership is compared on what the client wrote, not on what the server makes of it, and
         // a field that is not declared is refused rather than dropped.
-        let config = rules::applicable(kind, body, options.validation, warnings)?;
+        let (config, duplicates) = rules::applicable(kind, body)?;
         super::create::place(target, &mut config.clone())?;
         let writer = self.writer_for(options);
         let absent = self.store.get(&super::convert::resource(kind), &target.key()).is_none();
@@ -75,6 +72,9 @@ impl Registry {
                 return Err(Status::not_found(kind, &target.name));
             }
             let object = rules::applied(&writer, kind, None, &config, options, area)?;
+            let object = shaped(kind, without_time(kind, object, None))?;
+            // What cannot be merged is not read strictly.
+            rules::judge_duplicates(&duplicates, options.validation, warnings)?;
             if !super::metadata::uid(&config).is_empty() {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -82,13 +82,14 @@ impl Registry {
                 );
                 return Err(Status::conflict(kind, &target.name, &why));
             }
-            let object = shaped(kind, object)?;
             return writer.create(target, object, options, Tracking::Done);
         }
         let update = Update { area, tracking: Tracking::Done, unconditional: true, take: None };
         writer.update(target, update, options, |live| {
             let object = rules::applied(&writer, kind, Some(live), &config, options, area)?;
-            shaped(kind, object)
+            let object = shaped(kind, without_time(kind, object, Some(live)))?;
+            rules::judge_duplicates(&duplicates, options.validation, warnings)?;
+            Ok(object)
         })
     }
 
@@ -103,17 +104,32 @@ impl Registry {
     ) -> Result<Written, Status> {
         let kind = &target.kind;
         let mut warnings = Vec::new();
-        let config = rules::applicable(kind, body.clone(), options.validation, &mut warnings)?;
+        let (config, duplicates) = rules::applicable(kind, body.clone())?;
         super::create::place(target, &mut config.clone())?;
         let writer = self.writer_for(options);
         let update =
             Update { area, tracking: Tracking::Done, unconditional: true, take: Some(take) };
         let written = writer.update(target, update, options, |live| {
             let merged = rules::applied(&writer, kind, Some(live), &config, options, area)?;
-            shaped(kind, merged)
+            let merged = shaped(kind, merged)?;
+            rules::judge_duplicates(&duplicates, options.validation, &mut warnings)?;
+            Ok(merged)
         })?;
         Ok(Written { warnings, ..written })
     }
+}
+
+/// The merged object with the time of its creation as it is: nobody reads what is applied there, where
+/// nothing but a definition says what an object looks like.
+fn without_time(kind: &Kind, mut object: Value, live: Option<&Value>) -> Value {
+    const TIME: &str = "creationTimestamp";
+    if kind.custom.is_some() {
+        match live {
+            Some(live) => super::metadata::copy(&mut object, live, TIME),
+            None => super::metadata::set(&mut object, TIME, Value::Null),
+        }
+    }
+    object
 }
 
 /// The merged object in the form its kind is stored in; its warnings were given already.

@@ -100,7 +100,10 @@ fn as_converted(why: &str) -> String {
     match wanted {
         _ if wanted.starts_with("[]") => format!("cannot restore slice from {found}"),
         _ if wanted.starts_with("map[") => format!("cannot restore map from {found}"),
-        "bool" | "string" | "int32" | "int64" => format!("cannot convert {found} to {wanted}"),
+        // Go would turn a number into a letter, and is kept from it; the others it cannot turn into
+        // each other.
+        "string" if found == "int64" => format!("cannot convert {found} to {wanted}"),
+        "bool" | "string" | "int32" | "int64" => format!("unrecognized type: {wanted}"),
         _ => format!("cannot restore struct from: {found}"),
     }
 }

@@ -116,12 +116,7 @@ pub(crate) fn undecodable(kind: &Kind, given: &str, mut status: Status) -> Statu
 }
 
 /// The configuration of an apply, as it was written.
-pub(crate) fn applicable(
-    kind: &Kind,
-    body: Body,
-    validation: FieldValidation,
-    warnings: &mut Vec<String>,
-) -> Result<Value, Status> {
+pub(crate) fn applicable(kind: &Kind, body: Body) -> Result<(Value, Vec<String>), Status> {
     let Body { value, duplicates } = body;
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or("");
     if text("kind") != kind.kind || text("apiVersion") != kind.api_version() {
@@ -130,6 +125,15 @@ pub(crate) fn applicable(
         let words = format!("invalid object type: {group}/{version}, Kind={}", text("kind"));
         return Err(Status::bad_request(words));
     }
+    Ok((value, duplicates))
+}
+
+/// Refuses keys that a configuration has twice, or tells of them, or neither: when it has been merged.
+pub(crate) fn judge_duplicates(
+    duplicates: &[String],
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
     match validation {
         FieldValidation::Strict if !duplicates.is_empty() => {
             let words = format!(
@@ -138,10 +142,10 @@ pub(crate) fn applicable(
             );
             return Err(Status::bad_request(words));
         }
-        FieldValidation::Warn => warnings.extend(duplicates),
+        FieldValidation::Warn => warnings.extend_from_slice(duplicates),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
-    Ok(value)
+    Ok(())
 }
 
 /// An object without what nobody owns and nothing keeps, where its kind is told such things.
@@ -356,7 +360,15 @@ pub(crate) fn track(
         return Ok(());
     }
     let others = other_forms(writer, kind);
-    let forms = Forms { schema, others: others.as_deref() };
+    let forms = Forms { schema, others: others.as_deref(), blank: None };
+    // A webhook answers for what it makes of an object; without one it is taken as it is.
+    let is_as_it_is = kind.custom.is_some() && !convert::is_by_webhook(kind);
+    if let (Some(live), Some(others), true) = (live, others.as_deref(), is_as_it_is)
+        && !is_known_to_owners(others, live, object, &kind.api_version())
+    {
+        metadata::set(object, "managedFields", Value::Null);
+        return Ok(());
+    }
     let tracked = match live {
         Some(_) => apply::track_update(forms, live, object, &manager, &reset),
         None => apply::track_create(forms, &default::blank(kind), object, &manager, &reset),
@@ -370,6 +382,26 @@ pub(crate) fn track(
         }
     }
     Ok(())
+}
+
+/// Whether the object fits every other version in which somebody owns a part of it. What one of them does
+/// not know makes kube-apiserver forget who owns what.
+fn is_known_to_owners(others: &dyn Others, live: &Value, object: &Value, own: &str) -> bool {
+    let owners = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut versions: Vec<&str> = owners
+        .into_iter()
+        .flatten()
+        .filter_map(|owner| owner["apiVersion"].as_str().filter(|version| *version != own))
+        .collect();
+    if versions.is_empty() {
+        return true;
+    }
+    versions.sort_unstable();
+    versions.dedup();
+    let mut object = object.clone();
+    metadata::set(&mut object, "managedFields", Value::Null);
+    let mut schemas = versions.into_iter().filter_map(|version| others.schema(version));
+    schemas.all(|schema| apply::fits(schema, &object))
 }
 
 /// Leaves the times of ownership alone when nothing else changed.
@@ -427,7 +459,8 @@ pub(crate) fn applied(
     let reset = reset_fields(kind, area);
     let schema = kind.schema.root();
     let others = other_forms(writer, kind);
-    let forms = Forms { schema, others: others.as_deref() };
+    let blank = kind.custom.is_none().then(|| default::blank(kind));
+    let forms = Forms { schema, others: others.as_deref(), blank: blank.as_ref() };
     apply::apply(forms, live, config, &manager, options.force, &reset).map_err(|error| {
         let words = error.to_string();
         match error {

@@ -128,10 +128,8 @@ fn wanted(
     options: &WriteOptions,
 ) -> Result<Value, Status> {
     if let PartWrite::Patch(Patch::Apply(body)) = write {
-        let mut warnings = Vec::new();
-        let config = rules::applicable(form, body.clone(), options.validation, &mut warnings)?;
+        let (config, duplicates) = rules::applicable(form, body.clone())?;
         create::place(target, &mut config.clone())?;
-        warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
         if target.kind.custom.is_some() && current.pointer("/metadata/managedFields").is_none() {
             let who =
                 "failed to create manager for existing fields: failed to convert live object (/;";
@@ -141,7 +139,11 @@ fn wanted(
         if target.kind.custom.is_some() {
             return Err(unconverted(&format!("failed to convert new object (/{};", target.name)));
         }
-        return patch::shaped(form, merged);
+        let merged = patch::shaped(form, merged)?;
+        let mut warnings = Vec::new();
+        rules::judge_duplicates(&duplicates, options.validation, &mut warnings)?;
+        warnings.into_iter().for_each(|warning| options.inquiry.warn(warning));
+        return Ok(merged);
     }
     let mut scale = read_part(form, target, write, current, options)?;
     crate::default::fill_blanks(form.schema.root(), &mut scale);

@@ -115,7 +115,10 @@ impl Registry {
             check_number(metadata::text(&object, "resourceVersion"))?;
         }
         if creates && area == Area::Main {
-            metadata::set(&mut object, "resourceVersion", Value::Null);
+            if !options.dry_run {
+                // Whoever only tries is shown it.
+                metadata::set(&mut object, "resourceVersion", Value::Null);
+            }
             return writer.create(target, object, options, Tracking::Update);
         }
         let update = Update { area, tracking: Tracking::Update, unconditional: false, take: None };
@@ -246,7 +249,6 @@ impl Writer<'_> {
             if update.area.is_admitted() { admission::validate(&review)? } else { Vec::new() };
         judge()?;
         let mut object = review.object;
-        crate::default::empty_lists(kind, &mut object);
         let done = |object| Ok(Written { object, created: false, warnings: Vec::new() });
         if self.is_finished(kind, &object) {
             // Watchers see the last state that was stored; the client sees what it asked for.
@@ -255,6 +257,7 @@ impl Writer<'_> {
             }
             return done(Arc::new(transient(&stored.key, &object)));
         }
+        crate::default::empty_lists(kind, &mut object);
         // A write that changes nothing still moves the object to the version that is stored now.
         let moves = kind
             .custom

@@ -37,7 +37,7 @@ impl Default for Normal {
             uid: regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
             time: regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"),
             revision_in_words: regex(
-                r#"((?:in record \(|in the precondition \(|resource version: |ResourceVersion in [a-z ]+: |current: |resourceVersion\\":\\")\(?)\d+( \(\d+\))?"#,
+                r#"((?:in record \(|in the precondition \(|resource version: |ResourceVersion in [a-z ]+: |current: |[\[ ]resourceVersion:|resourceVersion\\":\\")\(?)\d+( \(\d+\))?"#,
             ),
             address: regex(r"10\.96\.\d+\.\d+"),
             age: regex(r"^\d+m?s$"),

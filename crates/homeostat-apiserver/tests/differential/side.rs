@@ -162,7 +162,9 @@ impl Side {
         }
         let media = shown.get("content-type").map_or("", String::as_str);
         let body = read(media, path.contains("watch="), &text);
-        if let Some(name) = &step.save {
+        // What was only tried has no revision of its own.
+        let is_tried = path.contains("dryRun=");
+        if let Some(name) = step.save.as_ref().filter(|_| !is_tried) {
             self.save(name, &body);
             if let Some(tag) = headers.get("etag").and_then(|tag| tag.to_str().ok()) {
                 self.variables.insert(format!("{name}.etag"), tag.to_owned());

@@ -104,6 +104,9 @@ fn allocate(
         "" => {
             let full = || internal("failed to allocate a serviceIP: range is full");
             let address = writer.free_address(service).ok_or_else(full)?;
+            if metadata::name(service).is_empty() {
+                return Err(without_name(kind, address));
+            }
             service["spec"]["clusterIP"] = address.to_string().into();
         }
         "None" => {}
@@ -119,6 +122,16 @@ pub(super) fn internal(why: &str) -> Status {
     let mut status = Status::internal(format!("Internal error occurred: {why}"));
     status.details = Some(Box::new(json!({"causes": [{"message": why}]})));
     status
+}
+
+/// An address belongs to its Service by name, which is missed there first.
+fn without_name(kind: &Kind, address: Ipv4Addr) -> Status {
+    let why = format!(
+        "failed to allocate IP: IPAddress.networking.k8s.io \"{address}\" is invalid: \
+         spec.parentRef.name: Required value"
+    );
+    let error = FieldError::new("spec.clusterIPs", Reason::Invalid, json!([""]), why);
+    Status::invalid(kind, "", &[error])
 }
 
 /// An address that is asked for is free and lies in a range.
