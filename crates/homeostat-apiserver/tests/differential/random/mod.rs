@@ -1,9 +1,9 @@
 //! Random sequences of requests from a seed: the answers must not differ.
 //!
 //! A run sends the same sequences as every other one, so that it says something about the code and not
-//! about luck, and some that nobody has sent before. Their seed is printed; the seed of a sequence that
-//! differs is printed with the shortest form of it that still does, as a script for `areas/`. Accepted
-//! differences: [`known`].
+//! about luck; whoever looks for new differences asks for some that nobody has sent before. Their seed is
+//! printed; the seed of a sequence that differs is printed with the shortest form of it that still does,
+//! as a script for `areas/`. Accepted differences: [`known`].
 
 mod known;
 mod objects;
@@ -57,8 +57,8 @@ const ONCE_DIFFERED: &[u64] = &[
     5002929,
     771_320_485_261,
 ];
-/// and so many are new.
-const FRESH: u64 = 300;
+/// and so many that are new, if somebody asks for them.
+const FRESH: &str = "HOMEOSTAT_DIFFERENTIAL_FRESH";
 /// Fresh seeds have so many digits that nobody meets one twice, and few enough to be read out.
 const FRESH_SEEDS: u64 = 1_000_000_000_000;
 /// How many sequences are under way at once.
@@ -129,9 +129,10 @@ fn seeds() -> (Vec<u64>, bool) {
         return ((1..=count).collect(), false);
     }
     let fresh = Env::system().random_below(FRESH_SEEDS) + CORPUS;
-    eprintln!("{CORPUS} sequences from {SEED}=1, {FRESH} new ones from {SEED}={fresh}");
+    let new = number(FRESH).unwrap_or_default();
+    eprintln!("{CORPUS} sequences from {SEED}=1, {new} new ones from {SEED}={fresh}");
     let again = ONCE_DIFFERED.iter().copied();
-    ((1..=CORPUS).chain(again).chain(fresh..fresh + FRESH).collect(), true)
+    ((1..=CORPUS).chain(again).chain(fresh..fresh + new).collect(), true)
 }
 
 /// The verb, the resource and the place.
