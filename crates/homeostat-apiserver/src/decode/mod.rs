@@ -33,6 +33,9 @@ pub(crate) const MOST_COMPLAINTS: usize = 100;
 /// The aliases of a YAML body may stand for so much, all together: a few lines can mean gigabytes.
 const MOST_REPLAYED: usize = 50_000;
 
+/// How much stack the reader of YAML gets: it takes tens of kilobytes for each level.
+const ROOM: usize = 16 * 1024 * 1024;
+
 /// A body that was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Decoded {
@@ -104,8 +107,17 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 pub fn yaml(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     match plain::read(bytes) {
         Some(value) => Ok(Decoded { value, duplicates: Vec::new() }),
-        None => yaml_of_any_style(bytes),
+        None => with_room(|| yaml_of_any_style(bytes))
+            .unwrap_or_else(|| Err(DecodeError::Syntax("no thread is left to read it".to_owned()))),
     }
+}
+
+/// Does the work on a stack of its own, and waits for it; `None` when the system has no thread left.
+fn with_room<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let done = std::thread::Builder::new().stack_size(ROOM).spawn_scoped(scope, work).ok()?;
+        Some(done.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 fn yaml_of_any_style(bytes: &[u8]) -> Result<Decoded, DecodeError> {
@@ -140,11 +152,15 @@ fn yaml_options(duplicate_keys: serde_saphyr::DuplicateKeyPolicy) -> serde_saphy
 #[must_use]
 pub fn yaml_complaint(bytes: &[u8], duplicates: &[String]) -> Option<String> {
     let key = duplicates.first()?.rsplit('.').next().unwrap_or_default();
-    let options = yaml_options(serde_saphyr::DuplicateKeyPolicy::Error);
-    let read = serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
-        tree::Tree(&mut tree::Reading::default()).deserialize(reader)
+    let line = with_room(|| {
+        let options = yaml_options(serde_saphyr::DuplicateKeyPolicy::Error);
+        let read =
+            serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |reader| {
+                tree::Tree(&mut tree::Reading::default()).deserialize(reader)
+            });
+        read.err().and_then(|error| error.location()).map_or(0, |at| at.line())
     });
-    let line = read.err().and_then(|error| error.location()).map_or(0, |at| at.line());
+    let line = line.unwrap_or_default();
     Some(format!("line {line}: key {key:?} already set in map"))
 }
 
@@ -275,6 +291,14 @@ mod tests {
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert!(json(deep.as_bytes()).is_err());
         assert!(yaml(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_deep_body_in_yaml_takes_no_deep_stack_of_whoever_asks() {
+        let deep = "- ".repeat(MAX_DEPTH - 1) + "x";
+        let little = std::thread::Builder::new().stack_size(256 * 1024);
+        let read = little.spawn(move || yaml(deep.as_bytes()).is_ok()).unwrap();
+        assert!(read.join().unwrap());
     }
 
     #[test]
