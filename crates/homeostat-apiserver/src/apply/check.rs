@@ -26,9 +26,9 @@ pub(super) fn check(place: Place<'_>, config: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether an object has nothing that its schema does not know, or knows as something else.
-pub(crate) fn fits(schema: crate::schema::Schema<'_>, object: &Value) -> bool {
-    check(Place::root(schema), object).is_ok()
+/// That an object has nothing that its schema does not know, or knows as something else; or what it has.
+pub(crate) fn fits(schema: crate::schema::Schema<'_>, object: &Value) -> Result<(), String> {
+    check(Place::root(schema), object)
 }
 
 /// Whether every value has the type that its schema declares; unknown fields, and items that are there

@@ -194,7 +194,7 @@ impl Call {
         patches::check_type(&self.target.kind, &self.headers)?;
         let options = self.write_options("PatchOptions")?;
         self.write(&options.inquiry, || {
-            if status {
+            if status && !self.target.kind.strategy.create_on_update {
                 // Nobody makes an object by its status, so nobody reads one for an object that is
                 // not there.
                 self.registry.get(&self.target)?;

@@ -216,6 +216,7 @@ async fn resource(
     };
     let deprecation = kind.deprecation().map(str::to_owned);
     let (is_builtin, is_patch) = (kind.custom.is_none(), parts.method == Method::PATCH);
+    let reads = parts.method == Method::GET;
     let answer = verb(shared, call, &parts.method, &path).await;
     let Some(words) = deprecation else { return answer };
     match answer {
@@ -225,9 +226,8 @@ async fn resource(
         }
         // Methods that a path does not have, and patches of types that nobody knows, are turned away
         // before anybody looks at the kind.
-        Err(status) if is_builtin && (status.code == 405 || (is_patch && status.code == 415)) => {
-            Err(status)
-        }
+        Err(status) if is_builtin && status.code == 405 && !reads => Err(status),
+        Err(status) if is_builtin && is_patch && status.code == 415 => Err(status),
         Err(status) => Err(status.warned(vec![words])),
     }
 }

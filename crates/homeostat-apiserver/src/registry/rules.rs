@@ -361,11 +361,7 @@ pub(crate) fn track(
     }
     let others = other_forms(writer, kind);
     let forms = Forms { schema, others: others.as_deref(), blank: None };
-    // A webhook answers for what it makes of an object; without one it is taken as it is.
-    let is_as_it_is = kind.custom.is_some() && !convert::is_by_webhook(kind);
-    if let (Some(live), Some(others), true) = (live, others.as_deref(), is_as_it_is)
-        && !is_known_to_owners(others, live, object, &kind.api_version())
-    {
+    if live.is_some_and(|live| unknown_to_owners(kind, others.as_deref(), live, object).is_some()) {
         metadata::set(object, "managedFields", Value::Null);
         return Ok(());
     }
@@ -384,24 +380,28 @@ pub(crate) fn track(
     Ok(())
 }
 
-/// Whether the object fits every other version in which somebody owns a part of it. What one of them does
-/// not know makes kube-apiserver forget who owns what.
-fn is_known_to_owners(others: &dyn Others, live: &Value, object: &Value, own: &str) -> bool {
-    let owners = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-    let mut versions: Vec<&str> = owners
-        .into_iter()
-        .flatten()
-        .filter_map(|owner| owner["apiVersion"].as_str().filter(|version| *version != own))
-        .collect();
+/// What one of the other versions in which somebody owns a part of the object does not know of it: there
+/// kube-apiserver cannot say any more who owns what. A webhook answers for what it makes of an object;
+/// without one it is taken as it is.
+fn unknown_to_owners(
+    kind: &Kind,
+    others: Option<&dyn Others>,
+    live: &Value,
+    object: &Value,
+) -> Option<String> {
+    let others = others.filter(|_| kind.custom.is_some() && !convert::is_by_webhook(kind))?;
+    let own = kind.api_version();
+    let owners = live.pointer("/metadata/managedFields").and_then(Value::as_array)?;
+    let versions = owners.iter().filter_map(|owner| owner["apiVersion"].as_str());
+    let versions: std::collections::BTreeSet<&str> =
+        versions.filter(|version| *version != own).collect();
     if versions.is_empty() {
-        return true;
+        return None;
     }
-    versions.sort_unstable();
-    versions.dedup();
     let mut object = object.clone();
     metadata::set(&mut object, "managedFields", Value::Null);
     let mut schemas = versions.into_iter().filter_map(|version| others.schema(version));
-    schemas.all(|schema| apply::fits(schema, &object))
+    schemas.find_map(|schema| apply::fits(schema, &object).err())
 }
 
 /// Leaves the times of ownership alone when nothing else changed.
@@ -461,7 +461,8 @@ pub(crate) fn applied(
     let others = other_forms(writer, kind);
     let blank = kind.custom.is_none().then(|| default::blank(kind));
     let forms = Forms { schema, others: others.as_deref(), blank: blank.as_ref() };
-    apply::apply(forms, live, config, &manager, options.force, &reset).map_err(|error| {
+    let merged = apply::apply(forms, live, config, &manager, options.force, &reset);
+    let merged = merged.map_err(|error| {
         let words = error.to_string();
         match error {
             ApplyError::Conflicts(conflicts) => {
@@ -477,5 +478,9 @@ pub(crate) fn applied(
             | ApplyError::ManagedFields(_)
             | ApplyError::Unconverted(_) => Status::unexplained(words),
         }
-    })
+    })?;
+    match live.and_then(|live| unknown_to_owners(kind, others.as_deref(), live, &merged)) {
+        Some(why) => Err(Status::unexplained(format!("failed to convert new object: {why}"))),
+        None => Ok(merged),
+    }
 }

@@ -58,6 +58,10 @@ impl Normal {
             }
             Value::Object(mut fields) => {
                 self.note_generated_name(&Value::Object(fields.clone()));
+                if let Some(metadata) = fields.get("object").and_then(|row| row.get("metadata")) {
+                    // The cells of a row come before its object.
+                    self.note_generated_name(metadata);
+                }
                 let list = ["items", "rows"].iter().any(|field| fields.contains_key(*field))
                     || fields.get("type").is_some_and(|word| word == "BOOKMARK");
                 if list {
@@ -108,6 +112,8 @@ impl Normal {
                 .collect(),
             (_, value) => self.value(value),
         };
+        // Who owns an entry of a list is said by its key.
+        let name = self.token_volume.replace_all(&name, "kube-api-access-<5 letters>").into_owned();
         (name, value)
     }
 

@@ -123,7 +123,7 @@ impl Side {
         let sent: Vec<_> =
             step.headers.iter().map(|(name, value)| (name.clone(), self.filled(value))).collect();
         let changes = ["PATCH", "PUT", "DELETE"].contains(&step.method.as_str());
-        if path.contains("resourceVersion=0") || changes {
+        if path.contains("resourceVersion=") || changes {
             // kube-apiserver reads from a cache which may lag behind: what is changed first is what
             // that has, which webhooks see, and its warnings stay when the newest version is
             // changed after all. A list of the newest state comes from the same cache, once it has

@@ -24,16 +24,21 @@ pub(super) fn complete(
         return Ok(());
     };
     let old = live.map(|live| &live["spec"]);
-    let errors = if spec["type"] == "ExternalName" { leave(spec, old) } else { fill(spec, old) };
+    if spec["type"] == "ExternalName" {
+        leave(spec, old);
+        return Ok(());
+    }
+    let errors = fill(spec, old);
     if errors.is_empty() {
         return Ok(());
     }
     Err(Status::invalid(kind, &name, &errors))
 }
 
-/// A name elsewhere has none of it: what was there before goes, what is new is refused.
-fn leave(spec: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
-    let Some(fields) = spec.as_object_mut() else { return Vec::new() };
+/// A name elsewhere has none of it: what was there before goes, what is new is refused with all the rest
+/// that is wrong.
+fn leave(spec: &mut Value, old: Option<&Value>) {
+    let Some(fields) = spec.as_object_mut() else { return };
     if let Some(old) = old {
         fields.retain(|name, value| {
             !FIELDS.contains(&name.as_str()) || old.get(name) != Some(&*value)
@@ -43,9 +48,6 @@ fn leave(spec: &mut Value, old: Option<&Value>) -> Vec<FieldError> {
         let list = json!([address]);
         fields.entry("clusterIPs").or_insert(list);
     }
-    let refused = FIELDS[1..].iter().filter(|field| fields.contains_key(**field));
-    let why = "may not be set for ExternalName services";
-    refused.map(|field| FieldError::forbidden(format!("spec.{field}"), why)).collect()
 }
 
 fn fill(spec: &mut Value, old: Option<&Value>) -> Vec<FieldError> {

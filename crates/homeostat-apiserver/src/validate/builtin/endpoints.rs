@@ -88,6 +88,24 @@ fn hints(hints: &Value, path: &str, report: &mut Report) {
     }
 }
 
+/// A name with a domain, which may end with a dot.
+fn domain(given: &str, place: &str, report: &mut Report) {
+    let name = given.strip_suffix('.').unwrap_or(given);
+    if given.is_empty() {
+        report.required(place, "");
+        return;
+    }
+    let problems = name::dns_subdomain(name);
+    if !problems.is_empty() {
+        report.invalid(place, name, problems.join(","));
+    } else if !name.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        report.invalid(place, name, why);
+    } else if let Some(label) = name.split('.').find(|label| !name::dns_label(label).is_empty()) {
+        report.invalid(place, label, name::dns_label(label).join(","));
+    }
+}
+
 pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Report) {
     report.one_of("addressType", text(value, "/addressType"), &["FQDN", "IPv4", "IPv6"]);
     report.immutable(value, old, "/addressType");
@@ -110,6 +128,10 @@ pub(super) fn endpoint_slice(value: &Value, old: Option<&Value>, report: &mut Re
             let (problem, right) = match text(value, "/addressType") {
                 "IPv4" => (ip::problem(address).map(str::to_owned), !ip::is_six(address)),
                 "IPv6" => (ip::strict_problem(address), ip::is_six(address)),
+                "FQDN" => {
+                    domain(address, &place, report);
+                    continue;
+                }
                 _ => continue,
             };
             if let Some(problem) = problem {

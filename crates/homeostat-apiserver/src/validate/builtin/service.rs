@@ -30,6 +30,12 @@ pub(super) fn service(value: &Value, old: Option<&Value>, report: &mut Report) {
         let name = text(value, "/spec/externalName");
         let name = name.strip_suffix('.').unwrap_or(name);
         report.name("spec.externalName", name, name::dns_subdomain);
+        for field in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if value["spec"].get(field).is_some() {
+                let why = "may not be set for ExternalName services";
+                report.forbidden(format!("spec.{field}"), why);
+            }
+        }
     }
     if matches!(ty, "LoadBalancer" | "NodePort") && headless {
         let why = format!("may not be set to 'None' for {ty} services");
