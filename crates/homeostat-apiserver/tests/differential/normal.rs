@@ -85,15 +85,15 @@ impl Normal {
                 let owner = fields.get("uid").and_then(Value::as_str).unwrap_or("").to_owned();
                 // In one order on both sides: roles are numbered as they are met.
                 fields.sort_keys();
-                fields.into_iter().map(|(name, value)| self.field(&owner, name, value)).collect()
+                fields.into_iter().map(|(name, value)| self.field(&owner, &name, value)).collect()
             }
             other => other,
         }
     }
 
     /// `owner` is the uid next to the field, which makes the revisions of one object a series.
-    fn field(&mut self, owner: &str, name: String, value: Value) -> (String, Value) {
-        let value = match (name.as_str(), value) {
+    fn field(&mut self, owner: &str, name: &str, value: Value) -> (String, Value) {
+        let value = match (name, value) {
             ("resourceVersion", Value::String(text)) if text.parse::<u64>().is_ok() => {
                 let series = self.revisions.entry(owner.to_owned()).or_default();
                 format!("<revision {}>", position(series, &text)).into()
@@ -113,7 +113,7 @@ impl Normal {
             (_, value) => self.value(value),
         };
         // Who owns an entry of a list is said by its key.
-        let name = self.token_volume.replace_all(&name, "kube-api-access-<5 letters>").into_owned();
+        let name = self.token_volume.replace_all(name, "kube-api-access-<5 letters>").into_owned();
         (name, value)
     }
 
