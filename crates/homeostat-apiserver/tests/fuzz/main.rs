@@ -46,15 +46,15 @@ use trail::Trail;
 use world::{Way, World};
 
 /// The first seed. By default it is the same for everybody, so that a run says something about the
-/// code and not about luck, and a few rounds from a fresh one follow.
+/// code and not about luck.
 const SEED: &str = "HOMEOSTAT_FUZZ_SEED";
 /// How many rounds are run.
 const ROUNDS: &str = "HOMEOSTAT_FUZZ_ROUNDS";
 /// For how long rounds are run instead.
 const MINUTES: &str = "HOMEOSTAT_FUZZ_MINUTES";
 const DEFAULT_ROUNDS: u64 = 50;
-/// How many rounds begin at a fresh seed, where neither a seed nor a number of rounds is given.
-const FRESH_ROUNDS: u64 = 10;
+/// How many rounds from a fresh seed follow; none by default.
+const FRESH_ROUNDS: &str = "HOMEOSTAT_FUZZ_FRESH";
 /// Fresh seeds have so many digits that nobody meets one twice, and few enough to be read out.
 const FRESH_SEEDS: u64 = 1_000_000_000_000;
 /// How many requests a story has.
@@ -75,12 +75,11 @@ fn every_request_is_answered_and_none_is_the_servers_fault() {
     let time = number(MINUTES).map(|minutes| Duration::from_secs(60 * minutes));
     let begin = first.unwrap_or(1);
     let fresh = env.random_below(FRESH_SEEDS) + DEFAULT_ROUNDS;
-    let is_default = first.is_none() && rounds.is_none() && time.is_none();
     let corpus = match time {
         Some(_) => begin..u64::MAX,
         None => begin..begin + rounds.unwrap_or(DEFAULT_ROUNDS),
     };
-    let fresh = fresh..fresh + if is_default { FRESH_ROUNDS } else { 0 };
+    let fresh = fresh..fresh + number(FRESH_ROUNDS).unwrap_or_default();
     eprintln!(
         "from {SEED}={begin}, and {} rounds from {SEED}={}",
         fresh.end - fresh.start,
