@@ -68,10 +68,11 @@ impl Side {
             let request = http::Request::get("/readyz").body(Vec::new())?;
             if client.request_text(request).await.is_ok() {
                 let ready = begin.elapsed();
-                let mut pids = children(child.id());
-                if below == 0 {
-                    pids = vec![child.id()];
-                }
+                let pids = if below == 0 {
+                    vec![child.id()]
+                } else {
+                    servers_below(child.id(), below, deadline).await?
+                };
                 return Ok(Self { child, pids, config, client, ready });
             }
         }
@@ -100,5 +101,19 @@ impl Side {
         }
         self.child.wait()?;
         Ok(())
+    }
+}
+
+/// The `count` servers below a process, once whatever else it started to set them up has ended.
+async fn servers_below(parent: u32, count: usize, deadline: Instant) -> Result<Vec<u32>> {
+    loop {
+        let pids = children(parent);
+        if pids.len() == count {
+            return Ok(pids);
+        }
+        if Instant::now() > deadline {
+            bail!("process {parent} has {} processes below it, not {count}", pids.len());
+        }
+        tokio::time::sleep(ASK_EVERY).await;
     }
 }
