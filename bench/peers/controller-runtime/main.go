@@ -30,12 +30,13 @@ import (
 
 const sent = "bench.homeostat.dev/sent"
 
-// seen counts reconciles and collects how long events took.
+// seen counts reconciles and notes when changes were reconciled.
 type seen struct {
-	mutex     sync.Mutex
-	count     int
-	watching  bool
-	latencies []int64
+	mutex    sync.Mutex
+	count    int
+	watching bool
+	// Which change was reconciled, and when; nanoseconds since 1970, both.
+	noted [][2]int64
 	// What the main goroutine waits for; it is woken only then.
 	awaited func() bool
 	changed *sync.Cond
@@ -52,7 +53,7 @@ func (s *seen) reconciled(object client.Object) {
 	s.count++
 	if text, ok := object.GetAnnotations()[sent]; ok && s.watching {
 		if at, err := strconv.ParseInt(text, 10, 64); err == nil {
-			s.latencies = append(s.latencies, now-at)
+			s.noted = append(s.noted, [2]int64{at, now})
 		}
 	}
 	if s.awaited != nil && s.awaited() {
@@ -187,9 +188,9 @@ func run(kubeconfig, pods, held string) error {
 	if err != nil {
 		return err
 	}
-	seen.wait(func() bool { return len(seen.latencies) >= events })
-	for _, latency := range seen.latencies {
-		fmt.Println(latency)
+	seen.wait(func() bool { return len(seen.noted) >= events })
+	for _, change := range seen.noted {
+		fmt.Println(change[0], change[1])
 	}
 	return nil
 }

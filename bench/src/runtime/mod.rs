@@ -105,8 +105,8 @@ impl Runtime {
         tokio::time::sleep(Duration::from_secs(3)).await;
         let (settled, peak) = (peer.resident()?, peer.peak()?);
         let before = peer.processor_time()?;
-        let events = pods::change(client, self.pods, self.events).await?;
-        let latencies = peer.latencies(events)?;
+        let answered = pods::change(client, self.pods, self.events).await?;
+        let (events, latencies) = (answered.len(), peer.latencies(&answered)?);
         let cpu = peer.latency_cpu().saturating_sub(before);
         let at = |share: usize| latencies[(latencies.len() * share / 100).min(events - 1)];
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

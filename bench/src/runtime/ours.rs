@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use homeostat::k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -24,7 +24,7 @@ pub(crate) struct Peer {
     in_flight: Option<usize>,
 }
 
-/// Counts reconciles and collects how long events took.
+/// Counts reconciles and notes when changes were reconciled.
 #[derive(Default)]
 struct Seen {
     inner: Mutex<Inner>,
@@ -35,7 +35,8 @@ struct Seen {
 struct Inner {
     count: usize,
     watching: bool,
-    latencies: Vec<Duration>,
+    /// Which change was reconciled, and when; nanoseconds since 1970, both.
+    noted: Vec<(u128, u128)>,
     awaited: Option<Awaited>,
     begun: usize,
     unfinished: VecDeque<oneshot::Sender<()>>,
@@ -45,14 +46,14 @@ struct Inner {
 #[derive(Clone, Copy)]
 enum Awaited {
     Reconciles(usize),
-    Latencies(usize),
+    Changes(usize),
 }
 
 impl Inner {
     fn is_reached(&self) -> bool {
         match self.awaited {
             Some(Awaited::Reconciles(count)) => self.count >= count,
-            Some(Awaited::Latencies(count)) => self.latencies.len() >= count,
+            Some(Awaited::Changes(count)) => self.noted.len() >= count,
             None => false,
         }
     }
@@ -64,12 +65,12 @@ impl Seen {
     }
 
     fn reconciled(&self, object: &impl ResourceExt) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let reached = self.with(|inner| {
             inner.count += 1;
             let sent = object.annotations().get(SENT);
             if let Some(sent) = sent.and_then(|sent| sent.parse().ok()).filter(|_| inner.watching) {
-                inner.latencies.push(now.saturating_sub(Duration::from_nanos(sent)));
+                inner.noted.push((sent, now));
             }
             inner.is_reached()
         });
@@ -132,9 +133,9 @@ impl Peer {
         seen.with(|inner| inner.watching = true);
         println!("settled");
         let events: usize = line().await?.parse()?;
-        seen.wait(Awaited::Latencies(events)).await;
-        for latency in seen.with(|inner| inner.latencies.clone()) {
-            println!("{}", latency.as_nanos());
+        seen.wait(Awaited::Changes(events)).await;
+        for (sent, reconciled) in seen.with(|inner| inner.noted.clone()) {
+            println!("{sent} {reconciled}");
         }
         running.stop().await?;
         Ok(())

@@ -2,9 +2,9 @@
 //!
 //! It says `begin` once its client is there and waits for a line; then it starts its controller and
 //! says `all` when every Pod was reconciled. After the next line it says `settled`; from then on it
-//! notes how long ago each Pod it reconciles was changed (the annotation [`super::pods::SENT`],
-//! nanoseconds since 1970). The last line it gets is a number: when it has noted so many, it prints
-//! them, one per line, and ends.
+//! notes of each Pod it reconciles which change it has (the annotation [`super::pods::SENT`]) and the
+//! time, in nanoseconds since 1970. The last line it gets is a number: when it has noted so many, it
+//! prints both, a line each, and ends.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use super::pods::Answered;
 use crate::process;
 
 pub(super) struct Running {
@@ -59,15 +60,20 @@ impl Running {
         Ok((begin.elapsed(), self.processor_time()?))
     }
 
-    /// How long the changes took, shortest first.
-    pub(super) fn latencies(&mut self, events: usize) -> Result<Vec<Duration>> {
+    /// How long after they were answered the changes were reconciled, shortest first.
+    pub(super) fn latencies(&mut self, answered: &Answered) -> Result<Vec<Duration>> {
+        let events = answered.len();
         self.tell(&events.to_string())?;
         let mut latencies = Vec::with_capacity(events);
         for line in (&mut self.output).lines() {
             if latencies.is_empty() {
                 self.cpu = process::processor_time(self.child.id())?;
             }
-            latencies.push(Duration::from_nanos(line?.trim().parse()?));
+            let line = line?;
+            let (sent, reconciled) = line.trim().split_once(' ').context("a time is missing")?;
+            let answered = answered.get(sent).context("a change that nobody made")?;
+            let taken = reconciled.parse::<u64>()?.saturating_sub(*answered);
+            latencies.push(Duration::from_nanos(taken));
         }
         ensure!(latencies.len() >= events, "a controller ended too soon");
         ensure!(self.child.wait()?.success(), "a controller failed");

@@ -1,6 +1,7 @@
 //! What is reconciled: Pods of the size and shape that clusters have, and as many ConfigMaps that are
 //! next to nothing; made and changed by plain requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,7 +12,7 @@ use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// When a Pod was changed, in nanoseconds since 1970.
+/// When the change of a Pod was sent, in nanoseconds since 1970: tells changes apart.
 pub(super) const SENT: &str = "bench.homeostat.dev/sent";
 
 /// Pods are spread over so many namespaces.
@@ -53,8 +54,12 @@ pub(super) async fn fill(client: &Client, count: usize) -> Result<usize> {
     Ok(client.request_text(one).await?.len())
 }
 
-/// Changes `events` Pods once each, at a steady pace; returns how many there were to change.
-pub(super) async fn change(client: &Client, pods: usize, events: usize) -> Result<usize> {
+/// When the server answered each change, in nanoseconds since 1970, by what [`SENT`] says in the Pod.
+pub(super) type Answered = BTreeMap<String, u64>;
+
+/// Changes `events` Pods once each, at a steady pace. An event is there when the change is: how long
+/// the server takes for a patch is none of what is compared.
+pub(super) async fn change(client: &Client, pods: usize, events: usize) -> Result<Answered> {
     let events = events.min(pods);
     let begin = Instant::now();
     let mut sent = Vec::with_capacity(events);
@@ -63,17 +68,24 @@ pub(super) async fn change(client: &Client, pods: usize, events: usize) -> Resul
         tokio::time::sleep_until(due.into()).await;
         let client = client.clone();
         sent.push(tokio::spawn(async move {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos().to_string();
-            let patch = json!({"metadata": {"annotations": {SENT: now}}});
+            let sent = now()?.to_string();
+            let patch = json!({"metadata": {"annotations": {SENT: sent}}});
             // Spread over all of them: neighbours in the list are not neighbours in memory.
             let number = number * pods / events;
-            send(&client, "PATCH", &path(number), "bench", &patch).await
+            send(&client, "PATCH", &path(number), "bench", &patch).await?;
+            anyhow::Ok((sent, now()?))
         }));
     }
+    let mut answered = Answered::new();
     for sent in sent {
-        sent.await??;
+        answered.extend([sent.await??]);
     }
-    Ok(events)
+    Ok(answered)
+}
+
+/// Nanoseconds since 1970.
+fn now() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos().try_into()?)
 }
 
 fn path(number: usize) -> String {

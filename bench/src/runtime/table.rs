@@ -22,7 +22,7 @@ pub(super) fn render(
          `Controller` as it comes, and\nonce more with managedFields dropped through its unstable streams; \
          controller-runtime drops managedFields, reads\nwithout copies, and had to give free memory back before it \
          was weighed. Memory is resident memory beyond that of the\nidle process. CPU and time of a start are the medians of five. Events: {events} Pods were \
-         changed once each, one every 2 ms, in the server's own process; the time runs from\nthere to the reconcile. In flight: {pods} ConfigMaps without data, each reconcile unfinished until so many later\nones have begun; what is compared is the runtimes' cost of many at once, not that of decoded objects in memory.\n\nMachine: {}.\n\n| figure |",
+         changed once each, one every 2 ms, in the server's own process; the time runs\nfrom the server's answer to the reconcile. In flight: {pods} ConfigMaps without data, each reconcile unfinished until so many later\nones have begun; what is compared is the runtimes' cost of many at once, not that of decoded objects in memory.\n\nMachine: {}.\n\n| figure |",
         process::machine(),
     );
     for (name, _) in all {

@@ -24,7 +24,7 @@ use tokio::sync::{Notify, oneshot};
 
 const SENT: &str = "bench.homeostat.dev/sent";
 
-/// Counts reconciles and collects how long events took, in nanoseconds.
+/// Counts reconciles and notes when changes were reconciled.
 #[derive(Default)]
 struct Seen {
     pods: usize,
@@ -38,7 +38,8 @@ struct Seen {
 struct Inner {
     count: usize,
     watching: bool,
-    latencies: Vec<u128>,
+    /// Which change was reconciled, and when; nanoseconds since 1970, both.
+    noted: Vec<(u128, u128)>,
     awaited: Option<Awaited>,
     begun: usize,
     unfinished: VecDeque<oneshot::Sender<()>>,
@@ -48,14 +49,14 @@ struct Inner {
 #[derive(Clone, Copy)]
 enum Awaited {
     Reconciles(usize),
-    Latencies(usize),
+    Changes(usize),
 }
 
 impl Inner {
     fn is_reached(&self) -> bool {
         match self.awaited {
             Some(Awaited::Reconciles(count)) => self.count >= count,
-            Some(Awaited::Latencies(count)) => self.latencies.len() >= count,
+            Some(Awaited::Changes(count)) => self.noted.len() >= count,
             None => false,
         }
     }
@@ -68,7 +69,7 @@ impl Seen {
         inner.count += 1;
         let sent = object.annotations().get(SENT).and_then(|sent| sent.parse::<u128>().ok());
         if let Some(sent) = sent.filter(|_| inner.watching) {
-            inner.latencies.push(now.saturating_sub(sent));
+            inner.noted.push((sent, now));
         }
         let reached = inner.is_reached();
         drop(inner);
@@ -126,9 +127,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     seen.inner.lock().unwrap().watching = true;
     println!("settled");
     let events: usize = commands.next_line().await?.unwrap_or_default().parse()?;
-    seen.wait(Awaited::Latencies(events)).await;
-    for latency in &seen.inner.lock().unwrap().latencies {
-        println!("{latency}");
+    seen.wait(Awaited::Changes(events)).await;
+    for (sent, reconciled) in &seen.inner.lock().unwrap().noted {
+        println!("{sent} {reconciled}");
     }
     std::process::exit(0);
 }
