@@ -171,11 +171,6 @@ pub(super) fn seconds_of(time: &str) -> i64 {
     time.parse::<Timestamp>().map_or(0, Timestamp::as_second)
 }
 
-/// RFC 3339 in whole seconds.
-pub(super) fn format_time(now: Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
 /// `[{}]` asks to forget all owners; so does `[]`, except in custom resources, whose metadata
 /// comes without empty lists.
 pub(super) fn asks_for_reset(object: &Value, custom: bool) -> bool {

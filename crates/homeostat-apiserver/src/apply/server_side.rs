@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::check::check;
 use super::compare::same;
 use super::forms::{Forms, Seen};
-use super::managed::{self, Managed, Operation, Owned, format_time};
+use super::managed::{self, Managed, Operation, Owned};
 use super::merge::merge;
 use super::ownership;
 use super::prune::prune;
@@ -13,6 +13,7 @@ use super::remove::sweep;
 use super::set::FieldSet;
 use super::shape::Place;
 use super::{ApplyError, Manager, last_applied};
+use crate::decode::moment::seconds;
 use crate::schema::Schema;
 
 /// The owner of what was there before anybody applied.
@@ -45,7 +46,7 @@ pub fn apply<'a>(
     let absent = Value::Object(Map::new());
     let base = live.unwrap_or(&absent);
     let mut managed = managed::decode(base).map_err(ApplyError::ManagedFields)?;
-    let time = format_time(manager.now);
+    let time = seconds(manager.now);
     if managed.is_empty() && live.is_some() {
         let owner = manager.owner(BEFORE_FIRST_APPLY, Operation::Update);
         let blank = forms.blank.unwrap_or(&absent);

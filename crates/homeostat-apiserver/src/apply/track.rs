@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::managed::{self, Managed, Operation, format_time};
+use super::managed::{self, Managed, Operation};
 use super::{ApplyError, FieldSet, Forms, Manager, ownership};
+use crate::decode::moment::seconds;
 use crate::schema::Schema;
 
 /// Brings the `managedFields` of `new` up to date after a create (`live` is `None`), update or patch.
@@ -53,7 +54,7 @@ fn track(
         return Ok(());
     }
     let updater = manager.owner(manager.name, Operation::Update);
-    let time = format_time(manager.now);
+    let time = seconds(manager.now);
     let old = live.unwrap_or(blank);
     ownership::update(forms, (old, new), &mut managed, updater, &time, reset)?;
     ownership::cap_updaters(&mut managed);

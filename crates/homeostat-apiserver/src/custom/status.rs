@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::accepted::{NamesInUse, Outcome, examine};
+use crate::decode::moment::seconds;
 
 /// Whether the definition is served.
 pub(crate) fn is_established(definition: &Value) -> bool {
@@ -74,7 +75,7 @@ fn looked_at(definition: &Value, used: &NamesInUse, now: Timestamp) -> Value {
         Some((reason, message)) => ("False", *reason, message.as_str()),
     };
     let mut all = status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = seconds(now);
     set(&mut all, "NamesAccepted", names, &now);
     if accepts && !is_established(definition) {
         let words = "the initial names have been accepted";

@@ -62,6 +62,7 @@ use crate::status::Status;
 use crate::store::{Draft, Expect, Key, Pairs, Range, Store, StoreError, Stored};
 use crate::webhook_client::{TlsConnector, WebhookConnector};
 
+pub(crate) use crate::decode::moment::seconds;
 pub use catalogue::Catalogue;
 pub use delete::Deleted;
 pub(crate) use flows::Flow;
@@ -410,9 +411,4 @@ pub(crate) fn transient(key: &Key, object: &Value) -> Stored {
         fields: Pairs::default(),
         body: object.to_string().into(),
     }
-}
-
-/// RFC 3339 with whole seconds, as `metav1.Time`.
-pub(crate) fn seconds(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
