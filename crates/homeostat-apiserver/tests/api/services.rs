@@ -74,3 +74,19 @@ async fn an_address_outside_the_range_is_refused() {
         assert_eq!(refusal(refused), (422, "Invalid".into()), "{address}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_endpoints_of_a_service_go_with_it_and_no_others() {
+    let client = client();
+    let (services, endpoints) = (api(&client, "", "Service"), api(&client, "", "Endpoints"));
+    create(&services, service("a", json!({}))).await;
+    for name in ["a", "b"] {
+        let made = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": name}});
+        create(&endpoints, made).await;
+    }
+    services.delete("a", &DeleteParams::default().dry_run()).await.unwrap();
+    assert!(endpoints.get_opt("a").await.unwrap().is_some());
+    services.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(endpoints.get_opt("a").await.unwrap().is_none());
+    assert!(endpoints.get_opt("b").await.unwrap().is_some());
+}

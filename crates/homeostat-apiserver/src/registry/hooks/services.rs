@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Hooks, NONE, api_services, families, service_ports};
 use crate::field::{FieldError, Reason};
 use crate::kinds::Kind;
-use crate::registry::{Writer, metadata};
+use crate::registry::options::DeleteOptions;
+use crate::registry::{Target, Writer, metadata};
 use crate::status::Status;
 
 pub(super) const HOOKS: Hooks = Hooks {
@@ -41,10 +42,26 @@ pub(super) const HOOKS: Hooks = Hooks {
     removed: |writer, _, service| {
         writer.release_addresses(Some(service), None);
         writer.keep_node_ports(Some(service), None);
+        take_endpoints_along(writer, service);
         changed(writer, service);
     },
     ..NONE
 };
+
+/// The Endpoints of that name go with a Service, unless somebody holds them back: the next Service of
+/// that name would begin with them. Nobody is asked, as nobody asked for it.
+fn take_endpoints_along(writer: &Writer<'_>, service: &Value) {
+    let catalogue = writer.registry.catalogue();
+    let Some(kind) = catalogue.find("", "v1", "endpoints").cloned() else { return };
+    let (namespace, name) = (metadata::namespace(service), metadata::name(service));
+    let target = Target { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+    // Most have none.
+    let Ok((stored, live)) = writer.live(&target) else { return };
+    let deleted = writer.delete_admitted(&target, &DeleteOptions::default(), stored, &live);
+    if let Err(status) = deleted {
+        tracing::error!(%status, name, "the Endpoints of a Service that is gone stay");
+    }
+}
 
 fn changed(writer: &Writer<'_>, service: &Value) {
     api_services::service_changed(writer, metadata::namespace(service), metadata::name(service));
