@@ -239,10 +239,6 @@ impl Writer<'_> {
         };
         words.into_iter().for_each(|words| options.inquiry.warn(words));
         rules::keep(kind, object);
-        if !options.dry_run {
-            // Whoever only tries is shown it.
-            metadata::set(object, "selfLink", Value::Null);
-        }
         metadata::copy(object, &live, "resourceVersion");
         rules::settle(&live, object);
         let charges =
@@ -258,6 +254,10 @@ impl Writer<'_> {
             return done(Arc::new(transient(&stored.key, &object)));
         }
         crate::default::empty_lists(kind, &mut object);
+        if !options.dry_run {
+            // It is not stored: whoever only tries is shown it, as is whose change ended the object.
+            metadata::set(&mut object, "selfLink", Value::Null);
+        }
         // A write that changes nothing still moves the object to the version that is stored now.
         let moves = kind
             .custom
