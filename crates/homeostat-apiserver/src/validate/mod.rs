@@ -72,10 +72,10 @@ pub(crate) fn judged(
         old => object_meta(kind, value, old),
     };
     if lenient {
-        // Their metadata is looked at last.
-        let about = builtin(kind, value, old);
-        if !about.is_empty() {
-            return about;
+        // The metadata of new ones is looked at last, that of others together with the rest.
+        let first = if old.is_none() { builtin(kind, value, None) } else { Vec::new() };
+        if !first.is_empty() {
+            return first;
         }
         errors.retain(|error| !error.detail.starts_with("name is neither"));
     }
