@@ -24,6 +24,9 @@ pub(crate) struct Normal {
     age: Regex,
     token: Regex,
     token_volume: Regex,
+    /// The name that is generated from the base of random requests: one that was refused is in no object
+    /// that would tell it.
+    refused_name: Regex,
     started: Timestamp,
 }
 
@@ -42,6 +45,7 @@ impl Default for Normal {
             address: regex(r"10\.96\.\d+\.\d+"),
             age: regex(r"^\d+m?s$"),
             token_volume: regex(r"kube-api-access-[a-z0-9]{5}"),
+            refused_name: regex(r"\bg-[bcdfghjklmnpqrstvwxz2456789]{5}\b"),
             token: regex(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
             started: homeostat_env::Env::system().now(),
         }
@@ -82,6 +86,7 @@ impl Normal {
                     });
                 }
                 sort_causes(&mut fields);
+                sort_errors(&mut fields);
                 let owner = fields.get("uid").and_then(Value::as_str).unwrap_or("").to_owned();
                 // In one order on both sides: roles are numbered as they are met.
                 fields.sort_keys();
@@ -170,6 +175,7 @@ impl Normal {
         });
         let text = self.token.replace_all(&text, "<token>");
         let text = self.token_volume.replace_all(&text, "kube-api-access-<5 letters>");
+        let text = self.refused_name.replace_all(&text, "g-<5 letters>");
         self.address.replace_all(&text, "<address>").into_owned()
     }
 }
@@ -202,6 +208,17 @@ fn sort_causes(status: &mut Map<String, Value>) {
             let head = format!("{head}[<causes>]");
             status.insert("message".to_owned(), head.into());
         }
+    }
+}
+
+/// The same of what an apply finds in its patch, which is told in lines: fields are looked at in a random
+/// order there.
+fn sort_errors(status: &mut Map<String, Value>) {
+    let Some(Value::String(message)) = status.get_mut("message") else { return };
+    if let Some((head, errors)) = message.split_once(": errors:\n  ") {
+        let mut errors: Vec<&str> = errors.split("\n  ").collect();
+        errors.sort_unstable();
+        *message = format!("{head}: errors:\n  {}", errors.join("\n  "));
     }
 }
 

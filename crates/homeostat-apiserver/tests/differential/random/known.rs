@@ -63,7 +63,7 @@ const KNOWN: &[Known] = &[
         request: ("status", "services"),
         place: "",
         theirs: "",
-        answer: r#""field":"spec.ports","message":"Required value""#,
+        answer: r#""kind":"Service""#,
         codes: Some((404, 422)),
         by_chance: false,
         why: STATUS_OF_NONE,

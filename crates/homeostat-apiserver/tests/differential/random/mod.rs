@@ -62,6 +62,12 @@ const ONCE_DIFFERED: &[u64] = &[
     9002964,
     9003479,
     9003987,
+    31000753,
+    31000898,
+    31002115,
+    31002449,
+    31002651,
+    31003203,
     771_320_485_261,
 ];
 /// and so many that are new, if somebody asks for them.
