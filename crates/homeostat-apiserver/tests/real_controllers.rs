@@ -68,11 +68,6 @@ impl Program {
 const EXPECTED: &[(&str, &str)] = &[
     ("The manifest file is empty, ignoring.", "it is about their own options"),
     (
-        "kube-apiserver-legacy-service-account-token-tracking",
-        "kube-apiserver notes there since when it has watched for tokens in Secrets, which this server \
-         does not do: none are made by anybody",
-    ),
-    (
         "is not as new as written version",
         "a controller saw an object before its own last write to it, and comes back for it later",
     ),

@@ -10,9 +10,12 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use homeostat_env::Env;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{api_service, flow_control, namespaces, priority_classes, service_range};
+use super::{
+    NAMESPACE_OF_THE_SYSTEM, TOKEN_TRACKING, api_service, flow_control, namespaces,
+    priority_classes, service_range, token_tracking,
+};
 use crate::registry::update::Area;
 use crate::registry::{Registry, Writer, metadata, rules};
 use crate::server::{AddressRange, ServerConfig};
@@ -54,6 +57,7 @@ fn computed(config: ServerConfig) -> Registry {
     drop(writer);
     service_range(&registry);
     api_service(&registry);
+    token_tracking(&registry);
     registry
 }
 
@@ -97,12 +101,14 @@ fn objects(store: &Store) -> Vec<(Arc<str>, Arc<Stored>)> {
 /// The object as a line, with places for what is new at every start.
 fn line(registry: &Registry, resource: &str, stored: &Stored) -> String {
     let range = registry.config.service_range;
+    let (now, today) = (registry.writer().now(), registry.env.now().strftime("%Y-%m-%d"));
     let body = std::str::from_utf8(&stored.body).unwrap();
     assert!(!body.contains(['$', '\t', '\n']), "{body}");
     let revision = format!("\"resourceVersion\":\"{}\"", stored.revision);
     let place = |text: &str| {
         text.replace(&stored.uid(), "$uid")
-            .replace(&registry.writer().now(), "$now")
+            .replace(&now, "$now")
+            .replace(&today.to_string(), "$today")
             .replace(&range.to_string(), "$range")
             .replace(&range.first().to_string(), "$address")
     };
@@ -167,4 +173,21 @@ fn a_server_that_finds_everything_there_changes_nothing() {
     let revision = store.revision();
     super::run(&Registry::new(config(None), store.clone()));
     assert_eq!(store.revision(), revision);
+}
+
+#[test]
+fn tokens_are_tracked_since_the_first_start_or_the_next_one_after_somebody_forgot_it() {
+    let store = Store::new(crate::store::Limits::default());
+    let key = Key::new(NAMESPACE_OF_THE_SYSTEM, TOKEN_TRACKING);
+    let since = |start: &str| {
+        let env = Env::simulated(7, start.parse().unwrap());
+        super::run(&Registry::new(ServerConfig { env, ..config(None) }, store.clone()));
+        let stored = store.get("configmaps", &key).unwrap();
+        (stored.value()["data"].clone(), stored.revision)
+    };
+    let (first, revision) = since("2026-05-04T23:59:59Z");
+    assert_eq!(first, json!({"since": "2026-05-04"}));
+    assert_eq!(since("2027-01-01T00:00:00Z"), (first, revision));
+    store.delete("configmaps", &key, revision).unwrap();
+    assert_eq!(since("2027-01-02T00:00:00Z").0, json!({"since": "2027-01-02"}));
 }

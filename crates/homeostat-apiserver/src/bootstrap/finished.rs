@@ -115,6 +115,9 @@ impl News<'_> {
             } else if let Some(rest) = piece.strip_prefix("now") {
                 filled.push_str(self.now);
                 rest
+            } else if let Some(rest) = piece.strip_prefix("today") {
+                filled.push_str(self.now.split('T').next().unwrap_or_default());
+                rest
             } else if let Some(rest) = piece.strip_prefix("address") {
                 filled.push_str(&self.range.first().to_string());
                 rest

@@ -42,6 +42,8 @@ const PRIORITY_CLASSES: &[(&str, i64, &str)] = &[
 
 const NAMESPACE_OF_THE_SYSTEM: &str = "kube-system";
 
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
 const NAMESPACES: [&str; 4] =
     ["default", NAMESPACE_OF_THE_SYSTEM, "kube-public", "kube-node-lease"];
 
@@ -98,6 +100,7 @@ pub(crate) fn run(registry: &Registry) {
     flow_upkeep::remove(registry);
     service_range(registry);
     api_service(registry);
+    token_tracking(registry);
     registry.writer().restore_addresses();
     registry.writer().restore_node_ports();
 }
@@ -144,6 +147,16 @@ fn api_service(registry: &Registry) {
             },
         }),
     );
+}
+
+/// Says since which day it is known whether tokens of the old sort, which never end, are used: who removes
+/// those that nobody uses asks for it. This server lets nobody in by one.
+fn token_tracking(registry: &Registry) {
+    let since = registry.env.now().strftime("%Y-%m-%d").to_string();
+    let metadata = json!({"name": TOKEN_TRACKING});
+    let data = json!({"since": since});
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
+    create(registry, "configmaps", NAMESPACE_OF_THE_SYSTEM, map);
 }
 
 /// Commits those of the texts that are missing. Gives those that were there already, which stay as
