@@ -3,7 +3,7 @@
 //! Pure: commits in, snapshots out. What becomes of a snapshot (shown at once, or when it is on
 //! disk) is not decided here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::change::Change;
@@ -29,6 +29,8 @@ pub(super) struct Head {
     /// How many changes the resources really keep.
     known: usize,
     weight: usize,
+    /// What somebody watches stays among the resources, with a floor of its own.
+    watched: BTreeSet<Arc<str>>,
     /// What is made of changes.
     forms: Arc<Forms>,
     /// Where objects are encoded.
@@ -48,6 +50,7 @@ impl Head {
             kept: VecDeque::new(),
             known: 0,
             weight: 0,
+            watched: BTreeSet::new(),
             forms: Arc::new(Forms::with_room_for(limits.bytes / FORMS_SHARE)),
             scratch: Vec::new(),
         }
@@ -179,6 +182,18 @@ impl Head {
         }
     }
 
+    /// Somebody watches `name` from now on, and nobody those of `left` any more.
+    pub(super) fn watch(&mut self, name: &str, left: &[Arc<str>]) {
+        for name in left {
+            self.watched.remove(name);
+            self.leave(name);
+        }
+        if !self.watched.contains(name) {
+            let (name, _) = self.resource(name);
+            self.watched.insert(name);
+        }
+    }
+
     /// Lets go of all changes up to `revision`.
     pub(super) fn forget_until(&mut self, revision: u64) {
         while self.kept.front().is_some_and(|(at, _)| *at <= revision) {
@@ -202,11 +217,16 @@ impl Head {
             self.known -= 1;
             resource.floor = forgotten.object.revision;
         }
-        // Nothing of it is left but its name, and of those there can be any number.
-        if resource.objects.is_empty() && resource.changes.is_empty() {
-            let floor = resource.floor;
+        self.leave(name);
+    }
+
+    /// Lets go of a resource of which nothing is left but its name: of those there can be any number.
+    fn leave(&mut self, name: &str) {
+        let Some(resource) = self.snapshot.resources.get(name) else { return };
+        let is_nothing = resource.objects.is_empty() && resource.changes.is_empty();
+        if is_nothing && !self.watched.contains(name) {
+            self.snapshot.left_floor = self.snapshot.left_floor.max(resource.floor);
             self.snapshot.resources.remove(name);
-            self.snapshot.left_floor = self.snapshot.left_floor.max(floor);
         }
     }
 }

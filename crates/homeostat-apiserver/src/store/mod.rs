@@ -349,7 +349,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::Expired`] when changes after `revision` are no longer all known.
     pub fn watch(&self, resource: &str, revision: u64) -> Result<Watcher, StoreError> {
-        let changed = self.published.subscribe(resource);
+        let changed = {
+            let mut writers = self.writers();
+            let (changed, left) = self.published.subscribe(resource);
+            writers.head.watch(resource, &left);
+            changed
+        };
         self.snapshot().changes(resource, revision, 0)?;
         Ok(Watcher::new(self.clone(), resource.to_owned(), revision, changed))
     }

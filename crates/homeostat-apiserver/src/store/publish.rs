@@ -67,15 +67,23 @@ impl Published {
         self.progress.subscribe()
     }
 
-    pub(super) fn subscribe(&self, resource: &str) -> watch::Receiver<u64> {
+    /// Hears of the changes of a resource; and the names of those that nobody watches any more, which
+    /// go: definitions come and go with names of their own.
+    pub(super) fn subscribe(&self, resource: &str) -> (watch::Receiver<u64>, Vec<Arc<str>>) {
         let mut changed = self.senders();
+        let mut left = Vec::new();
         if let Some(sender) = changed.get(resource) {
-            return sender.subscribe();
+            return (sender.subscribe(), left);
         }
-        // Those that nobody watches any more go: definitions come and go with names of their own.
-        changed.retain(|_, sender| sender.receiver_count() > 0);
+        changed.retain(|name, sender| {
+            let is_watched = sender.receiver_count() > 0;
+            if !is_watched {
+                left.push(name.clone());
+            }
+            is_watched
+        });
         let sender = changed.entry(resource.into()).or_insert_with(|| watch::Sender::new(0));
-        sender.subscribe()
+        (sender.subscribe(), left)
     }
 
     /// How many resources are told of.

@@ -21,6 +21,7 @@ pub struct Snapshot {
     /// Nothing is known of the changes up to this one, whatever the resource.
     pub(super) floor: u64,
     /// The same for every resource that is not among those: of some of them everything was forgotten.
+    /// Nobody watches one of them, so it judges only who begins to.
     pub(super) left_floor: u64,
     pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
 }

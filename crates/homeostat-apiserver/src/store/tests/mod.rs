@@ -227,10 +227,11 @@ fn a_resource_of_which_nothing_is_left_takes_no_room_and_hides_no_change() {
         let made = store.put(&name, &key("a"), Expect::Absent, draft(1)).unwrap();
         last = store.delete(&name, &key("a"), made.revision).unwrap().revision;
     }
-    assert_eq!(store.newest().resources.len(), 100, "their past is known");
+    let _watched = store.watch("maps", last).unwrap();
+    assert_eq!(store.newest().resources.len(), 101, "their past is known");
     store.forget_until(last);
-    assert_eq!(store.newest().resources.len(), 0);
-    assert!(store.published.watched() <= 1, "nobody watches any of them");
+    assert_eq!(store.newest().resources.len(), 1);
+    assert_eq!(store.published.watched(), 1, "nobody watches any of them");
 
     // Whoever saw less than was forgotten is told so, also when there are objects again.
     let first = "widgets-0.example.com";
@@ -242,6 +243,76 @@ fn a_resource_of_which_nothing_is_left_takes_no_room_and_hides_no_change() {
     }
     let changes = store.newest().changes(first, last, 1000).unwrap();
     assert_eq!(changes.iter().map(|it| it.object.revision).collect::<Vec<_>>(), [next]);
+}
+
+/// An object comes and goes; nothing is known of it when this returns. The revision of its end.
+fn come_and_go(store: &Store, resource: &str) -> u64 {
+    let made = store.put(resource, &key("a"), Expect::Absent, draft(1)).unwrap();
+    let gone = store.delete(resource, &key("a"), made.revision).unwrap().revision;
+    store.forget_until(gone);
+    // What is forgotten shows with the next commit.
+    let other = key(&format!("after-{gone}"));
+    store.put("others", &other, Expect::Absent, draft(1)).unwrap();
+    gone
+}
+
+#[tokio::test]
+async fn a_watch_that_has_seen_everything_does_not_end_because_another_resource_is_forgotten() {
+    for looks in [true, false] {
+        for had_objects in [true, false] {
+            let store = store(10);
+            let seen = if had_objects { come_and_go(&store, "maps") } else { store.revision() };
+            let mut watcher = store.watch("maps", seen).unwrap();
+            for _ in 0..3 {
+                come_and_go(&store, "secrets");
+                if looks {
+                    assert!(watcher.next().now_or_never().is_none(), "nothing to tell");
+                    assert_eq!(watcher.caught_up(), Some(store.revision()));
+                }
+            }
+            let first = store.put("maps", &key("a"), Expect::Absent, draft(1)).unwrap();
+            let told = watcher.next().await.unwrap();
+            assert_eq!(told.iter().map(|it| &it.object).collect::<Vec<_>>(), [&first]);
+            assert_eq!(watcher.caught_up(), Some(store.revision()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_that_missed_changes_of_its_own_forgotten_resource_is_told_that_they_are_gone() {
+    for others in [true, false] {
+        let store = store(10);
+        let (mut slow, mut slower) =
+            (store.watch("maps", 1).unwrap(), store.watch("maps", 1).unwrap());
+        let gone = come_and_go(&store, "maps");
+        let mut knowing = store.watch("maps", gone).unwrap();
+        if others {
+            come_and_go(&store, "secrets");
+        }
+        let expired = Err(StoreError::Expired { asked: 1, oldest: gone });
+        assert_eq!(slow.caught_up(), None);
+        assert_eq!(slow.next().await.map(drop), expired);
+        let next = store.put("maps", &key("a"), Expect::Absent, draft(1)).unwrap();
+        assert_eq!(slower.next().await.map(drop), expired, "also when there are objects again");
+        assert_eq!(knowing.next().await.unwrap()[0].object, next);
+    }
+}
+
+#[test]
+fn a_resource_of_which_nothing_is_left_is_kept_no_longer_than_it_is_watched() {
+    let store = store(10);
+    let names: Vec<String> = (0..100).map(|it| format!("widgets-{it}.example.com")).collect();
+    let watchers: Vec<_> = names.iter().map(|name| store.watch(name, 1).unwrap()).collect();
+    let last = names.iter().map(|name| come_and_go(&store, name)).max().unwrap();
+    assert_eq!(store.newest().resources.len(), 101);
+    drop(watchers);
+    let _other = store.watch("others", store.revision()).unwrap();
+    assert_eq!(store.newest().resources.len(), 1, "nobody watches any of them");
+    for name in &names {
+        let made = store.put(name, &key("a"), Expect::Absent, draft(2)).unwrap();
+        assert!(matches!(store.watch(name, last - 1), Err(StoreError::Expired { .. })), "{name}");
+        assert!(store.watch(name, made.revision).is_ok(), "{name}");
+    }
 }
 
 /// A storage that waits to be told that commits are safe, or that they are not.

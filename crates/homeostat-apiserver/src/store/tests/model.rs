@@ -81,6 +81,14 @@ pub(super) fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
     proptest::collection::vec(attempt, 1..4)
 }
 
+/// One object of each resource that comes and goes: nothing is left of them time and again.
+pub(super) fn fleeting() -> impl Strategy<Value = Vec<Attempt>> {
+    let attempt = (0..RESOURCES.len(), any::<bool>());
+    attempt.prop_map(|(resource, deletes)| {
+        vec![Attempt { resource, name: 0, deletes, wrongly: false }]
+    })
+}
+
 /// Commits; `None` closes the store and opens it again.
 pub(super) fn histories() -> impl Strategy<Value = Vec<Option<Vec<Attempt>>>> {
     let step = prop_oneof![12 => attempts().prop_map(Some), 1 => Just(None)];
@@ -222,6 +230,12 @@ impl Pair {
         self.snapshots && revision < self.opened_at
     }
 
+    /// Whether a resource may not be known at all any more, so that others say how old is too old.
+    pub(super) fn may_be_unknown(&self, resource: usize) -> bool {
+        let (_, state) = self.states.last().unwrap();
+        self.limits.bytes < usize::MAX && !state.keys().any(|(of, _)| *of == resource)
+    }
+
     /// Every state that the store still knows must be the one of the model.
     pub(super) fn compare(&self) {
         for (revision, state) in &self.states {
@@ -232,7 +246,8 @@ impl Pair {
                         continue;
                     }
                     let later = self.since(index, *revision);
-                    assert!(!later.is_empty(), "{resource} has not changed since {revision}");
+                    let lost = !later.is_empty() || self.may_be_unknown(index);
+                    assert!(lost, "{resource} has not changed since {revision}");
                     let kept = self.limits.changes.max(1);
                     let too_many = later.len() > kept || self.limits.bytes < usize::MAX;
                     assert!(too_many, "{resource} at {revision} could be known");

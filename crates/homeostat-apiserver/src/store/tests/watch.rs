@@ -6,7 +6,9 @@ use futures::FutureExt as _;
 use proptest::prelude::{any, proptest};
 
 use super::super::{Change, Limits, StoreError, Watcher};
-use super::model::{Attempt, Happened, Pair, RESOURCES, attempts, histories, limits, value};
+use super::model::{
+    Attempt, Happened, Pair, RESOURCES, attempts, fleeting, histories, limits, value,
+};
 use super::place::{Keeping, keepings, keepings_of_the_past};
 
 /// Everything that waits for the watcher, in the pieces it comes in.
@@ -153,10 +155,44 @@ proptest! {
                 }
                 Err(error) => {
                     assert!(matches!(error, StoreError::Expired { .. }));
-                    let lost = !pair.since(0, *revision).is_empty();
+                    let lost = !pair.since(0, *revision).is_empty() || pair.may_be_unknown(0);
                     assert!(lost || pair.may_be_cut_off(*revision), "nothing was lost at {revision}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn patient_a_watch_ends_only_when_changes_of_its_own_resource_are_gone(
+        history in proptest::collection::vec((fleeting(), any::<bool>(), any::<bool>()), 1..60),
+        limits in limits(),
+        keeping in keepings(),
+    ) {
+        let mut pair = Pair::new(limits, keeping);
+        let mut seen = pair.store.revision();
+        let mut watcher = pair.store.watch(RESOURCES[0], seen).unwrap();
+        for (attempts, forgets, looks) in &history {
+            if *forgets {
+                pair.store.forget_until(pair.store.revision());
+            }
+            pair.attempt(attempts);
+            if !looks {
+                continue;
+            }
+            let missed = pair.since(0, seen);
+            match drain(&mut watcher) {
+                Ok(pieces) => {
+                    let told: Vec<Happened> =
+                        pieces.iter().flatten().map(|change| told(0, change)).collect();
+                    assert_eq!(told, missed);
+                    assert_eq!(watcher.caught_up(), Some(pair.store.revision()));
+                }
+                Err(error) => {
+                    assert!(!missed.is_empty(), "{error}, and nothing was missed");
+                    watcher = pair.store.watch(RESOURCES[0], pair.store.revision()).unwrap();
+                }
+            }
+            seen = pair.store.revision();
         }
     }
 
