@@ -230,10 +230,10 @@ impl Status {
         status
     }
 
-    /// 405: the objects of the kind can be looked at, but not followed.
+    /// 405: the objects of the kind, or that part of them, do not know the verb.
     #[must_use]
-    pub fn cannot_watch(kind: &Kind) -> Self {
-        let words = format!("watch is not supported on resources of kind {:?}", kind.resource());
+    pub fn not_supported(kind: &Kind, verb: &str) -> Self {
+        let words = format!("{verb} is not supported on resources of kind {:?}", kind.resource());
         Self::new(405, "MethodNotAllowed", words).about(kind, "")
     }
 

@@ -95,7 +95,8 @@ fn lasts<B>(request: &Request<B>) -> bool {
         && {
             let wanted = Attributes::of(request);
             wanted.verb == "proxy"
-                || wanted.path.is_empty()
+                || wanted.verb != "watch"
+                    && wanted.path.is_empty()
                     && matches!(
                         wanted.subresource.as_str(),
                         "attach" | "exec" | "log" | "portforward" | "proxy"

@@ -10,12 +10,14 @@ use std::sync::Arc;
 
 use flate2::read::GzDecoder;
 use homeostat_env::Env;
+use http::Request;
 use serde_json::{Value, json};
 
 use super::{
     NAMESPACE_OF_THE_SYSTEM, TOKEN_TRACKING, api_service, flow_control, namespaces,
     priority_classes, service_range, token_tracking,
 };
+use crate::auth::{Attributes, User};
 use crate::registry::update::Area;
 use crate::registry::{Registry, Writer, metadata, rules};
 use crate::server::{AddressRange, ServerConfig};
@@ -173,6 +175,36 @@ fn a_server_that_finds_everything_there_changes_nothing() {
     let revision = store.revision();
     super::run(&Registry::new(config(None), store.clone()));
     assert_eq!(store.revision(), revision);
+}
+
+#[test]
+fn the_service_of_the_api_has_its_address_though_that_was_left_of_one_that_never_came_to_be() {
+    let store = Store::new(crate::store::Limits::default());
+    let api = Key::new("default", "kubernetes");
+    let address = || store.get("services", &api).unwrap().value()["spec"]["clusterIP"].clone();
+    super::run(&Registry::new(config(None), store.clone()));
+    let first = address();
+    let revision = store.get("services", &api).unwrap().revision;
+    store.delete("services", &api, revision).unwrap();
+    super::run(&Registry::new(config(None), store.clone()));
+    assert_eq!(address(), first);
+}
+
+#[test]
+fn a_flow_schema_that_comes_back_is_heeded_though_somebody_asked_meanwhile() {
+    let store = Store::new(crate::store::Limits::default());
+    let registry = Registry::new(config(None), store.clone());
+    super::run(&registry);
+    let exempt = Key::new("", "exempt");
+    let stored = || store.get("flowschemas.flowcontrol.apiserver.k8s.io", &exempt);
+    let revision = stored().unwrap().revision;
+    store.delete("flowschemas.flowcontrol.apiserver.k8s.io", &exempt, revision).unwrap();
+    let asked = || Attributes::of(&Request::get("/nothing").body(()).unwrap());
+    let flow = || registry.flow(&User::admin(), asked).unwrap().schema;
+    let meanwhile = flow();
+    super::restore(&registry);
+    assert_ne!(flow(), meanwhile);
+    assert_eq!(flow(), stored().unwrap().uid());
 }
 
 #[test]

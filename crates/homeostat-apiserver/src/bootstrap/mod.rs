@@ -99,9 +99,10 @@ pub(crate) fn run(registry: &Registry) {
     install(registry, Text::is_api_service);
     flow_upkeep::remove(registry);
     service_range(registry);
+    // Before the Service of the API: its address may be left of one that never came to be.
+    registry.writer().restore_addresses();
     api_service(registry);
     token_tracking(registry);
-    registry.writer().restore_addresses();
     registry.writer().restore_node_ports();
 }
 
@@ -170,6 +171,10 @@ fn install(registry: &Registry, is_meant: fn(&Text) -> bool) -> Vec<&'static Tex
     // Every commit tells how old what was before it is.
     registry.grow_older();
     let made = registry.store.put_absent(objects).unwrap_or_default();
+    if made.iter().any(Option::is_some) {
+        // Somebody may have read them while one was missing.
+        registry.forget_flows();
+    }
     for (text, made) in meant.iter().zip(&made) {
         if let Some(stored) = made {
             registry.rbac.note(text.resource, stored);

@@ -135,7 +135,7 @@ impl Call {
         let options = ListOptions::parse(&self.query, check)?;
         if options.watch {
             if !kind.is_stored() {
-                return Err(Status::cannot_watch(kind));
+                return Err(Status::not_supported(kind, "watch"));
             }
             watch::check_accepted(self.accepted)?;
             let events = Events {

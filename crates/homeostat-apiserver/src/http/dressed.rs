@@ -1,5 +1,5 @@
 //! How an answer is written: in lines for people, compressed where it is large and the client says
-//! that it can read that. Streams are left alone.
+//! that it can read that. Streams are left alone, and so is what others have written.
 
 use std::io::Write as _;
 
@@ -23,6 +23,10 @@ const LARGE: usize = 128 * 1024;
 /// Programs that show what they get to people.
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
+/// Stands with an answer that somebody else has written: it is passed on unread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsItCame;
+
 /// What a request says about how its answer is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dress {
@@ -38,6 +42,9 @@ impl Dress {
 
     /// Writes the answer as it is wanted.
     pub(crate) async fn put_on(self, response: Response<Body>) -> Response<Body> {
+        if response.extensions().get::<AsItCame>().is_some() {
+            return response;
+        }
         let media = response.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
         let media = media.unwrap_or_default();
         let is_json = media.starts_with("application/json");

@@ -17,6 +17,7 @@ mod log_options;
 mod marks;
 pub(crate) mod negotiate;
 pub(crate) mod node;
+mod parts;
 mod patches;
 mod proxy;
 mod render;

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::body::{self, Body};
 use super::call::Call;
-use super::dressed::Dress;
+use super::dressed::{AsItCame, Dress};
 use super::marks::Marks;
 use super::negotiate::{self, Accepted};
 use super::route::{self, ResourcePath, Route};
 use super::websocket::Offer;
-use super::{answer, discovery, health, node, patches};
+use super::{answer, discovery, health, node, parts, patches};
 use crate::aside;
 use crate::auth::{Outside, Tokens, User, caller, protocol_token};
 use crate::kinds::Kind;
@@ -146,14 +146,18 @@ async fn resource(
         return answer::nothing_here(&path.group);
     };
     let spaced = !path.namespace.is_empty();
-    if (kind.namespaced && !spaced && !path.name.is_empty()) || (!kind.namespaced && spaced) {
+    let is_of_one = !path.name.is_empty() || !path.subresource.is_empty();
+    if (kind.namespaced && !spaced && is_of_one) || (!kind.namespaced && spaced) {
         return answer::nothing_here(&path.group);
     }
+    parts::refuse_unanswerable(kind, &path, request.method())?;
     let target =
         Target { kind: kind.clone(), namespace: path.namespace.clone(), name: path.name.clone() };
     if node::is_for_node(&path) {
         measure.name(Sort::resource(kind, "CONNECT", &path.subresource, "resource"), false);
-        return node::forward(shared, &user, &target, &path, request).await;
+        let mut answer = node::forward(shared, &user, &target, &path, request).await?;
+        answer.extensions_mut().insert(AsItCame);
+        return Ok(answer);
     }
     if !kind.is_listed() && !path.name.is_empty() && path.subresource.is_empty() {
         return Err(Status::no_such_resource());
@@ -263,20 +267,20 @@ async fn verb(
         return Err(Status::method_not_allowed());
     }
     match (method, path.name.as_str(), path.subresource.as_str()) {
-        (&Method::GET, "", _) if call.target.kind.is_listed() => {
+        (&Method::GET, "", "") if call.target.kind.is_listed() => {
             call.list_or_watch(&shared.metrics).await
         }
         (&Method::GET, _, "") if path.watch => call.list_or_watch(&shared.metrics).await,
         // Objects are made and emptied out namespace by namespace.
-        (&Method::POST | &Method::DELETE, "", _)
+        (&Method::POST | &Method::DELETE, "", "")
             if namespaced && call.target.namespace.is_empty() =>
         {
             Err(Status::method_not_allowed())
         }
-        (&Method::POST, "", _) if call.target.namespace.is_empty() != namespaced => {
+        (&Method::POST, "", "") if call.target.namespace.is_empty() != namespaced => {
             call.create(shared).await
         }
-        (&Method::DELETE, "", _) if call.target.kind.is_stored() => call.delete_collection().await,
+        (&Method::DELETE, "", "") if call.target.kind.is_stored() => call.delete_collection().await,
         (_, "", _) => Err(Status::method_not_allowed()),
         (&Method::GET, _, "" | "status") => call.get().await,
         (&Method::PUT, _, sub @ ("" | "status")) => call.update(sub == "status").await,

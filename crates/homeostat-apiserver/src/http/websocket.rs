@@ -20,6 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
 use super::body::{Body, full};
 use super::marks::Marks;
+use super::watch::IsWatch;
 use crate::registry::options;
 
 const VERSION: &str = "13";
@@ -76,6 +77,8 @@ impl Offer {
         };
         let mut response = Response::new(full(""));
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        // Whoever does not read it is not waited for here, either.
+        response.extensions_mut().insert(IsWatch);
         let headers = response.headers_mut();
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));

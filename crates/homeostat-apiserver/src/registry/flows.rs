@@ -74,14 +74,12 @@ struct Level {
     name: String,
 }
 
-impl Flows {
-    /// Something changed.
-    pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
 impl Registry {
+    /// The schemas, or their levels, have changed: they are read again.
+    pub(crate) fn forget_flows(&self) {
+        *self.flows.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// The flow of a request of that user; `wanted` is asked for only where it matters.
     pub(crate) fn flow(&self, user: &User, wanted: impl Fn() -> Attributes) -> Option<Flow> {
         let schemas = self.schemas();

@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use homeostat_apiserver::{Body, NodeConnector, Server, ServerConfig};
 use homeostat_env::Env;
+use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::service::service_fn;
@@ -26,7 +27,9 @@ use super::{api, cluster_api, create};
 fn told(head: &http::request::Parts) -> String {
     let mut names: Vec<&str> = head.headers.keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
-    json!({"target": head.uri.to_string(), "headers": names}).to_string()
+    let cookies: Vec<&str> =
+        head.headers.get_all("cookie").iter().filter_map(|value| value.to_str().ok()).collect();
+    json!({"target": head.uri.to_string(), "headers": names, "cookies": cookies}).to_string()
 }
 
 /// A program that says what it was asked; gives its port.
@@ -38,7 +41,8 @@ async fn program() -> u16 {
             let answer = service_fn(async |request: Request<hyper::body::Incoming>| {
                 let (head, _) = request.into_parts();
                 let body = Full::new(Bytes::from(told(&head)));
-                Ok::<_, std::convert::Infallible>(Response::new(body))
+                let answer = Response::builder().header(CONTENT_TYPE, "application/json");
+                Ok::<_, std::convert::Infallible>(answer.body(body).unwrap())
             });
             let http = hyper::server::conn::http1::Builder::new();
             tokio::spawn(http.serve_connection(TokioIo::new(stream), answer));
@@ -162,6 +166,48 @@ async fn what_follows_a_proxy_arrives_as_it_was_meant() {
         let told: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(told["target"], "/", "{way}");
     }
+}
+
+#[tokio::test]
+async fn what_a_program_answers_is_passed_on_as_it_came() {
+    let server = world().await;
+    let way = "/api/v1/namespaces/default/pods/web/proxy/a?pretty=true";
+    // To people, too, who would see an answer of the server's own in lines.
+    let response = send(&server, Request::get(way).header(USER_AGENT, "curl/8")).await;
+    let length = response.headers()["content-length"].to_str().unwrap().parse();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(length, Ok(bytes.len()));
+    assert!(!bytes.contains(&b'\n'), "{}", String::from_utf8_lossy(&bytes));
+}
+
+#[tokio::test]
+async fn nothing_is_passed_on_by_the_way_of_those_who_watch() {
+    let server = world().await;
+    for way in [
+        "watch/namespaces/default/pods/web/proxy/a",
+        "watch/namespaces/default/pods/web/exec?command=sh",
+        "watch/namespaces/default/services/web:web/proxy/a",
+        "watch/nodes/node/proxy/a",
+    ] {
+        for method in ["GET", "POST", "DELETE"] {
+            let request = Request::builder().method(method).uri(format!("/api/v1/{way}"));
+            assert_eq!(send(&server, request).await.status(), 404, "{method} {way}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_of_one_connection_stays_there_and_cookies_arrive_in_one_piece() {
+    let server = world().await;
+    let way = "/api/v1/namespaces/default/pods/web/proxy/cookies";
+    let request = Request::get(way).header("cookie", "a=b").header("cookie", "c=d");
+    let request = request.header("connection", "close, X-Hop").header("x-hop", "1");
+    let response = send(&server, request.header("x-end", "2")).await;
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let told: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(told["cookies"], json!(["a=b; c=d"]));
+    let has = |name: &str| told["headers"].as_array().unwrap().contains(&json!(name));
+    assert!(has("x-end") && !has("x-hop"), "{told}");
 }
 
 #[tokio::test]

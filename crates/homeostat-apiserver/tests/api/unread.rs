@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::served::Served;
 use super::tls::{HTTP1, client_from};
+use super::websocket::HANDSHAKE;
 
 /// More than the buffers of a connection take.
 const OBJECTS: usize = 24;
@@ -37,10 +38,20 @@ async fn full_server() -> Served {
 
 #[tokio::test]
 async fn a_watcher_that_stops_reading_loses_its_connection() {
+    stops_reading("").await;
+}
+
+#[tokio::test]
+async fn so_does_one_over_a_websocket() {
+    let headers = format!("{HANDSHAKE}Origin: http://here\r\n");
+    stops_reading(&headers).await;
+}
+
+async fn stops_reading(headers: &str) {
     let (env, served) = (Env::system(), full_server().await);
     let mut watching = served.connect(HTTP1).await;
     let request = format!(
-        "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\
+        "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n{headers}\
          Authorization: Bearer {}\r\n\r\n",
         served.access.token
     );

@@ -5,7 +5,7 @@
 //! the client's. Nothing is sent twice.
 
 use http::header::{
-    CONNECTION, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    CONNECTION, COOKIE, HOST, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode, Version};
@@ -73,6 +73,7 @@ async fn exchange(
     let clients = request.extensions_mut().remove::<OnUpgrade>().filter(|_| another);
     let protocol = request.headers().get(UPGRADE).cloned();
     leave_behind(request.headers_mut());
+    join_cookies(request.headers_mut());
     if let (Some(protocol), true) = (protocol, clients.is_some()) {
         request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         request.headers_mut().insert(UPGRADE, protocol);
@@ -101,8 +102,24 @@ async fn exchange(
 }
 
 fn leave_behind(headers: &mut HeaderMap) {
+    let said = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<String> =
+        said.flat_map(|words| words.split(',')).map(|name| name.trim().to_owned()).collect();
+    for name in named {
+        headers.remove(name);
+    }
     for name in OF_THE_CONNECTION {
         headers.remove(name);
+    }
+}
+
+/// Over HTTP/2 cookies come in pieces, which HTTP/1.1 does not know.
+fn join_cookies(headers: &mut HeaderMap) {
+    let pieces: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if pieces.len() > 1
+        && let Ok(whole) = HeaderValue::from_bytes(&pieces.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, whole);
     }
 }
 

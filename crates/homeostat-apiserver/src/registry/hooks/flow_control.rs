@@ -11,6 +11,6 @@ pub(super) const HOOKS: Hooks = Hooks {
 };
 
 fn changed(writer: &Writer<'_>) {
-    writer.registry.flows.forget();
+    writer.registry.forget_flows();
     writer.registry.disturb();
 }
