@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::{Patch, PatchParams};
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::barrier::Part;
@@ -171,7 +172,8 @@ impl<K: AnyObject> Context<K> {
         let before = before.as_deref().map(str::as_bytes);
         self.note_change(verb, (kind, key), change, before, &answer.body);
         let is_held = meta.finalizers.as_ref().is_some_and(|all| !all.is_empty())
-            || meta.deletion_grace_period_seconds.unwrap_or_default() != 0;
+            || meta.deletion_grace_period_seconds.unwrap_or_default() != 0
+            || (meta.deletion_timestamp.is_some() && is_held_by_spec(&answer.body));
         if meta.deletion_timestamp.is_some() && !is_held {
             // The last finalizer went, and the object with it.
             self.expect_end(kind, key, meta.uid.as_deref(), Expect::Deleted);
@@ -206,6 +208,22 @@ impl<K: AnyObject> Context<K> {
         let cached = self.cache_of(kind, key, Part::Whole).and_then(|all| all.entry(key));
         Ok((cached, self.send(request).await?))
     }
+}
+
+/// Whether the object has finalizers in its spec, as namespaces have.
+fn is_held_by_spec(object: &[u8]) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Held {
+        spec: Spec,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Spec {
+        finalizers: Vec<IgnoredAny>,
+    }
+    // What has another form there is held by nothing.
+    serde_json::from_slice::<Held>(object).is_ok_and(|held| !held.spec.finalizers.is_empty())
 }
 
 /// A write that changes nothing makes no new version.

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use homeostat::kube::api::{ListParams, Patch};
+use homeostat::journal::Record;
+use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use homeostat::{Change, Context, Controller, EventDraft, Kind, Outcome, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::{Value, json};
 
-use crate::cluster::{config, endings, on_cluster, secret};
+use crate::cluster::{config, endings, object, on_cluster, secret};
 
 fn deployment(name: &str) -> Deployment {
     let pod = json!({ "containers": [{ "name": "web", "image": "hello" }] });
@@ -120,5 +122,48 @@ fn an_event_names_what_was_done_and_what_else_had_a_part_in_it() {
             (about.to_owned(), related.to_owned(), "Copying".to_owned(), "Warning".to_owned())
         };
         assert_eq!(told, [told_as("a", "b"), told_as("b", "")]);
+    });
+}
+
+#[test]
+fn a_namespace_that_is_held_by_what_is_in_it_is_not_taken_for_gone_when_it_is_written_to() {
+    on_cluster(async |cluster| {
+        async fn note(namespace: Arc<Namespace>, ctx: Context<Namespace>) -> Result<Outcome> {
+            let (round, seen) = (&namespace.labels()["round"], namespace.annotations().get("seen"));
+            if namespace.metadata.deletion_timestamp.is_some() && seen != Some(round) {
+                let patch = json!({ "metadata": { "annotations": { "seen": round } } });
+                ctx.merge_patch_primary(&patch).await?;
+            }
+            Ok(Outcome::Done)
+        }
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let labels = json!({ "held": cluster.namespace, "round": "1" });
+        let wish = json!({ "metadata": { "generateName": "test-", "labels": labels } });
+        let name = namespaces.create(&PostParams::default(), &object(wish)).await.unwrap();
+        let name = name.name_any();
+        let configs: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &name);
+        let mut held = config("held", "1");
+        held.metadata.finalizers = Some(vec!["homeostat.dev/test".to_owned()]);
+        configs.create(&PostParams::default(), &held).await.unwrap();
+
+        let controller = Controller::new(note).labels(&format!("held={}", cluster.namespace));
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+        let params = PatchParams::default();
+        for round in 1..=2 {
+            let writes =
+                |all: &[Arc<Record>]| all.iter().map(|run| run.writes.len()).sum::<usize>();
+            cluster.until_recorded(&journal, |all| round == writes(all)).await;
+            let label = json!({ "metadata": { "labels": { "round": "2" } } });
+            namespaces.patch(&name, &params, &Patch::Merge(label)).await.unwrap();
+        }
+        cluster.quiet().await;
+        let ends = endings(&journal.records());
+        assert!(ends.iter().all(|end| end == "done"), "{journal}");
+        running.stop().await.unwrap();
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        configs.patch("held", &params, &free).await.unwrap();
     });
 }
