@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     pub(crate) failures: u32,
     /// How often in a row the runtime's own words about the primary could not be written.
     pub(crate) unmarked: u32,
+    /// Whether somebody was told that the key is given up, which its primary does not show yet.
+    pub(crate) given_up: bool,
     /// A change of the primary that the runtime itself makes and that must not wake the key.
     own_step: Option<OwnStep>,
 }
@@ -57,6 +59,7 @@ impl Memory {
             && applied.is_empty()
             && (undecodable.is_none() && terminal.is_none() && self.own_step.is_none())
             && (self.conflicts, self.failures, self.unmarked) == (0, 0, 0)
+            && !self.given_up
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.

@@ -234,7 +234,9 @@ impl<K: AnyObject> Worker<K> {
         }
         if error.is_terminal() {
             self.queue.forget(key);
-            self.shared.memories.with(key, |memory| memory.failures = 0);
+            self.shared.memories.with(key, |memory| {
+                (memory.failures, memory.given_up) = (0, false);
+            });
             let mut unmarked = None;
             if let Some(context) = context {
                 let said = context.said_degraded();
@@ -277,7 +279,7 @@ impl<K: AnyObject> Worker<K> {
     ) -> Option<Duration> {
         self.queue.forget(key);
         // Whoever comes again for the sake of its mark alone has been told of.
-        if self.shared.memories.with(key, |memory| memory.unmarked) == 0 {
+        if !self.shared.memories.with(key, |memory| std::mem::replace(&mut memory.given_up, true)) {
             let (text, attempts) = (error.chain(), limit.attempts);
             tracing::warn!(error = text, attempts, "given up: waiting for the object to change");
             if let Err(said) = contained(|| (limit.tell)(key, error)) {
@@ -296,7 +298,9 @@ impl<K: AnyObject> Worker<K> {
         };
         // Then it has one more try, not as many as at first.
         let failures = if unmarked.is_some() { limit.attempts - 1 } else { 0 };
-        self.shared.memories.with(key, |memory| memory.failures = failures);
+        self.shared.memories.with(key, |memory| {
+            (memory.failures, memory.given_up) = (failures, unmarked.is_some());
+        });
         unmarked
     }
 
@@ -309,6 +313,7 @@ impl<K: AnyObject> Worker<K> {
         self.queue.forget(key);
         self.shared.memories.with_known(key, |memory| {
             (memory.conflicts, memory.failures, memory.terminal) = (0, 0, None);
+            memory.given_up = false;
         });
         let unmarked = match context {
             Some(context) => self.mark(key, context, Mark::Well).await,

@@ -180,3 +180,35 @@ fn a_key_that_is_given_up_shows_it_later_and_is_told_of_once() {
         assert_eq!(told.load(Ordering::SeqCst), 1);
     });
 }
+
+#[test]
+fn a_key_that_is_given_up_is_told_of_whatever_could_not_be_written_before() {
+    on_cluster(async |mut cluster| {
+        // What is said of the first run, and what of the giving up.
+        spoil(&mut cluster, Fault::Unavailable, |write| matches!(write, 0 | 1));
+        cluster.create(&budget("a", 0)).await;
+        let (told, runs) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let count = told.clone();
+        let reconcile = move |_: Arc<PodDisruptionBudget>, _: Context<PodDisruptionBudget>| {
+            let run = runs.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match run {
+                    0 => Err(Error::terminal("hopeless")),
+                    _ => Err(Error::transient("out of order")),
+                }
+            }
+        };
+        let controller = Controller::new(reconcile).give_up_after(2, move |_, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        let running = cluster.start(controller).await;
+        until_degraded(&cluster, true).await;
+        assert_at_rest(&cluster, &running.journal(), 4).await;
+        assert_eq!(told.load(Ordering::SeqCst), 1);
+        // It has all its tries again, and is told of again.
+        let edit = json!({ "spec": { "minAvailable": 1 } });
+        cluster.patch::<PodDisruptionBudget>("a", edit).await;
+        assert_at_rest(&cluster, &running.journal(), 6).await;
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+    });
+}
