@@ -42,8 +42,7 @@ pub(super) fn primary(
         let trigger = match (&delta.old, &delta.new) {
             (Some(old), Some(new)) => {
                 // Of a key that is well nothing is to be mended, and whole objects need no look.
-                let failures = memories.with_known(&key, |memory| memory.failures);
-                if failures.is_some_and(|count| count > 0) && is_a_new_wish(old, new) {
+                if queue.was_cut_short(&key) && is_a_new_wish(old, new) {
                     queue.mended(&key);
                 }
                 let (from, to) = (&old.header.resource_version, &new.header.resource_version);

@@ -275,6 +275,11 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         }
     }
 
+    /// Whether events have ended backoffs of the key since it last served one.
+    pub(super) fn was_cut_short(&self, key: &T) -> bool {
+        self.slots.find(key).is_some_and(|id| self.slots[id].early > 0)
+    }
+
     /// While paused, keys are taken in and none is handed out.
     pub fn pause(&mut self, paused: bool) {
         self.paused = paused;

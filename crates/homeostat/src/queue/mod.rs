@@ -218,6 +218,13 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         }
     }
 
+    /// Whether events have ended backoffs of the key since it last served one; only then is there
+    /// anything that [`Self::mended`] changes.
+    pub(crate) fn was_cut_short(&self, key: &T) -> bool {
+        self.shared.failing.load(Ordering::Relaxed) > 0
+            && self.look(|machine| machine.was_cut_short(key))
+    }
+
     /// How many backoffs in a row a key has served; 0 for an unknown one.
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {

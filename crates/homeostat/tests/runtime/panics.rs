@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt;
 use homeostat::controller::{Related, Source};
 use homeostat::kube::{CustomResource, ResourceExt};
-use homeostat::{Context, Controller, Key, Kind, Outcome, Result};
+use homeostat::{Backoff, Context, Controller, Key, Kind, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -247,6 +248,35 @@ fn a_decoder_that_panics_costs_no_worker_and_strands_no_key() {
         cluster.patch::<crate::budget::PodDisruptionBudget>("a", patch).await;
         let records = cluster.runs(&running.journal(), 2).await;
         assert_eq!(records[1].key.name(), "a");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_came_before() {
+    on_cluster(async |cluster| {
+        cluster.create(&budget("a", 13)).await;
+        let long = Duration::from_secs(600);
+        let backoff = Backoff { first: long, max: long, ..Backoff::default() };
+        let controller = Controller::new(idle::<PodDisruptionBudget>).backoff(backoff);
+        let running = cluster.start(controller).await;
+        let edit = async |patch| {
+            cluster.patch::<crate::budget::PodDisruptionBudget>("a", patch).await;
+        };
+        for round in 0..7 {
+            cluster.env.sleep(Duration::from_secs(1)).await;
+            edit(json!({ "metadata": { "labels": { "round": round.to_string() } } })).await;
+        }
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        let panics =
+            "controller_runtime_reconcile_panics_total{controller=\"poddisruptionbudget\"}";
+        let text = running.metrics();
+        assert!(text.contains(&format!("{panics} 6\n")), "five cut it short: {text}");
+        let edited = cluster.env.now();
+        edit(json!({ "spec": { "minAvailable": 1 } })).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let waited = records[0].time.duration_since(edited);
+        assert!(waited.as_secs() < 10, "{waited}");
         running.stop().await.unwrap();
     });
 }
