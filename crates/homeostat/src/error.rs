@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use crate::client::LONGEST_WAIT;
+
 /// Any error of a reconciler's own code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -271,10 +273,11 @@ impl Error {
         }
     }
 
-    /// How long the API wants to be left alone, by its answer; zero when it does not say.
+    /// How long the API is to be left alone, by its answer; zero when it does not say.
     pub(crate) fn told_to_wait(&self) -> Duration {
         let details = self.answer().and_then(|answer| answer.details.as_ref());
-        Duration::from_secs(details.map_or(0, |details| details.retry_after_seconds.into()))
+        let seconds = details.map_or(0, |details| details.retry_after_seconds);
+        Duration::from_secs(seconds.into()).min(LONGEST_WAIT)
     }
 
     /// What the error comes of, as far as the runtime knows such things.

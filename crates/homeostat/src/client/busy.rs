@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::retry_after;
+use super::{LONGEST_WAIT, retry_after};
 use crate::error::BoxError;
 
 /// As much of an answer is read for its words.
@@ -35,7 +35,7 @@ pub(crate) fn in_words(client: kube::Client) -> kube::Client {
 pub(crate) fn told_to_wait(error: &kube::Error) -> Duration {
     let kube::Error::Api(status) = error else { return Duration::ZERO };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    Duration::from_secs(seconds.into())
+    Duration::from_secs(seconds.into()).min(LONGEST_WAIT)
 }
 
 fn is_no_time(status: StatusCode) -> bool {
@@ -100,6 +100,16 @@ mod tests {
         let error = told(503, Some("2"), status).await;
         assert_eq!(told_to_wait(&error), Duration::from_secs(2));
         assert!(error.to_string().contains("later"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_says_tomorrow_is_left_alone_for_five_minutes() {
+        let status = r#"{"kind":"Status","code":503,"details":{"retryAfterSeconds":86400}}"#;
+        for (after, body) in [(Some("86400"), "tomorrow"), (None, status)] {
+            let error = told(503, after, body).await;
+            assert_eq!(told_to_wait(&error), Duration::from_secs(300));
+            assert_eq!(crate::Error::from(error).told_to_wait(), Duration::from_secs(300));
+        }
     }
 
     #[tokio::test]

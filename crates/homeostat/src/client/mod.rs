@@ -37,7 +37,7 @@ pub(crate) use busy::{in_words, told_to_wait};
 pub(crate) use counted::counted;
 pub(crate) use reach::is_told;
 use retry::Fate;
-pub(crate) use retry::retry_after;
+pub(crate) use retry::{LONGEST_WAIT, retry_after};
 pub use transport::connect;
 pub(crate) use warning::Warnings;
 

@@ -67,10 +67,14 @@ pub(super) fn again(method: &Method, sent: u32, fate: Fate, dice: f64) -> Option
     }
 }
 
+/// No server is left alone for longer than this, whatever it says: a mistake in one answer must not
+/// put anything to sleep for a day.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
 /// How long the server wants to be left alone; `None` when it does not say, or names a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
 fn never_left(error: &kube::Error) -> bool {

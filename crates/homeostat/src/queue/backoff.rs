@@ -20,7 +20,8 @@ pub struct Backoff {
     pub first: Duration,
     /// By what each further delay is longer; 2 by default.
     pub factor: f64,
-    /// The longest delay; 5 min by default.
+    /// The longest delay; 5 min by default. Only an API that says how long it wants to be left alone
+    /// (`Retry-After`) is left alone for longer, for 5 min at most.
     pub max: Duration,
     /// The fraction of the delay that is drawn at random, between 0 (none) and 1; 0.1 by default.
     /// Jitter only shortens a delay, so that `max` stays a promise.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::client::LONGEST_WAIT;
+
 /// A request of a watch for its collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -115,10 +117,10 @@ impl Refusal {
         matches!(self.code, 400 | 405 | 406 | 415 | 422)
     }
 
-    /// How long the server wants to be left alone; zero when it does not say.
+    /// How long the server is to be left alone; zero when it does not say, and five minutes at most.
     #[must_use]
     pub fn retry_after(&self) -> Duration {
-        Duration::from_secs(self.details.retry_after_seconds.into())
+        Duration::from_secs(self.details.retry_after_seconds.into()).min(LONGEST_WAIT)
     }
 
     /// The same, with the time that the header of the answer names where the body names none.

@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::budget::{PodDisruptionBudget, budget};
 use crate::children::mirror;
 use crate::cluster::{Cluster, config, idle, on_cluster};
 use crate::faults::{Fault, faulty, is};
@@ -86,6 +87,43 @@ fn a_key_that_failed_for_it_waits() {
             running.stop().await.unwrap();
         });
     }
+}
+
+#[test]
+fn nobody_waits_for_a_server_that_says_tomorrow_longer_than_five_minutes() {
+    on_cluster(async |cluster| {
+        let day = Fault::AwayForADay;
+        let (client, _) = Times::with(&cluster, Method::PATCH, "/secrets/", day);
+        cluster.create(&config("a", "MQ==")).await;
+        let manager = Manager::new(client, cluster.env.clone());
+        let controller = Controller::new(mirror).owns::<Secret>().namespace(&cluster.namespace);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let next = records[0].next.unwrap();
+        cluster.assert_apart(records[0].time, next, Duration::from_secs(300));
+        if cluster.is_virtual {
+            cluster.until_one::<Secret>("a", "the copy", |_| true).await;
+        }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_mark_waits_no_longer_than_five_minutes_either() {
+    on_cluster(async |cluster| {
+        let hopeless = async |_: Arc<PodDisruptionBudget>, _: Context<PodDisruptionBudget>| {
+            Err(Error::terminal("hopeless"))
+        };
+        let (client, _) = Times::with(&cluster, Method::PATCH, "/status", Fault::AwayForADay);
+        cluster.create(&budget("a", 1)).await;
+        let manager = Manager::new(client, cluster.env.clone());
+        let controller = Controller::new(hopeless).namespace(&cluster.namespace);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let next = records[0].next.unwrap();
+        cluster.assert_apart(records[0].time, next, Duration::from_secs(300));
+        running.stop().await.unwrap();
+    });
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub enum Fault {
     Busy,
     /// Refused with 503 for three seconds: a write is not sent again for that.
     Away,
+    /// The same, for a whole day.
+    AwayForADay,
     /// The API does it; of its answer only the header comes.
     Stall,
 }
@@ -61,9 +63,10 @@ pub fn faulty(
                     let answer = Response::builder().status(429).header("retry-after", "3");
                     answer.body(Body::from(words.as_bytes().to_vec())).unwrap()
                 }
-                Some(Fault::Away) => {
+                Some(fault @ (Fault::Away | Fault::AwayForADay)) => {
                     let mut answer = refusal(503, "ServiceUnavailable", "back in a moment");
-                    answer.headers_mut().insert("retry-after", "3".parse().unwrap());
+                    let after = if fault == Fault::Away { "3" } else { "86400" };
+                    answer.headers_mut().insert("retry-after", after.parse().unwrap());
                     answer
                 }
                 Some(Fault::LoseAnswer) => {
