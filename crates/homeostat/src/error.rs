@@ -385,6 +385,16 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_lease_stays_one_whoever_wraps_it() {
+        // As it comes out of the plain client.
+        let refused = kube::Error::Service(Box::new(Error::NotLeader));
+        let plain = Error::transient(Caused("cannot write", refused.into()));
+        for error in wrapped(|| Error::NotLeader).into_iter().chain([plain]) {
+            assert!(error.is_lost_lease() && !error.is_conflict(), "{error:?}");
+        }
+    }
+
+    #[test]
     fn what_is_called_transient_stays_so_whatever_is_in_it() {
         let conflict = || Error::terminal(Error::Stale("behind".to_owned()));
         assert!(conflict().is_terminal() && !conflict().is_conflict(), "it was called terminal");

@@ -216,7 +216,8 @@ impl<K: AnyObject> Worker<K> {
         if Box::pin(is_gone(&error, context)).await {
             return self.went_well(key, Outcome::Done, None).await;
         }
-        if error.is_lost_lease() {
+        // One that is held, or that this controller does not follow, is somebody else's.
+        if error.is_lost_lease() && !self.shared.fence.is_open() {
             tracing::debug!("given up: another process leads");
             self.queue.add_low(key.clone(), Trigger::Requeued);
             return Conclusion { ending: Ending::NotLeader, next: None };

@@ -264,23 +264,17 @@ fn a_conflict_in_words_of_ones_own_is_a_conflict() {
 }
 
 #[test]
-fn a_lost_lease_in_words_of_ones_own_is_no_failure() {
-    #[derive(Debug, thiserror::Error)]
-    #[error("no copy was made")]
-    struct NoCopy(#[from] homeostat::kube::Error);
+fn a_lease_that_somebody_else_has_lost_is_a_failure_like_any_other() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
-        // As it comes out of the plain client.
-        let refused = || homeostat::kube::Error::Service(Box::new(Error::NotLeader));
-        let answer = move |run| match run {
-            0 => Err(Error::transient(NoCopy(refused()))),
+        let answer = |run| match run {
+            0 => Err(Error::NotLeader),
             _ => Ok(Outcome::Done),
         };
         let running = cluster.start(scripted(answer)).await;
         let records = cluster.runs(&running.journal(), 2).await;
-        assert_eq!(endings(&records), ["not the leader", "done"]);
-        let failures = "controller_runtime_reconcile_errors_total{controller=\"configmap\"} 0";
-        assert!(running.metrics().contains(failures), "{}", running.metrics());
+        assert_eq!(endings(&records), ["failed: this process is not the leader", "done"]);
+        cluster.assert_apart(records[0].time, records[1].time, Duration::from_secs(1));
     });
 }
 
