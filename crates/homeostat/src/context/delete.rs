@@ -117,7 +117,13 @@ impl<K: AnyObject> Context<K> {
             Err(error) if request::is_not_found(&error) => return Ok(()),
             Err(error) if error.is_conflict() && any_version => {
                 // Another one has its place, or it is there and somebody else says no.
-                let found = self.get_live_of::<PartialObjectMeta>(kind, key).await?;
+                let found = match self.get_live_of::<PartialObjectMeta>(kind, key).await {
+                    // Who may not look tries again.
+                    Err(look) if look.answer().is_some_and(|no| no.code == 403) => {
+                        return Err(error);
+                    }
+                    found => found?,
+                };
                 let is_there = found.is_some_and(|found| found.metadata.uid == Some(uid));
                 return if is_there { Err(error) } else { Ok(()) };
             }

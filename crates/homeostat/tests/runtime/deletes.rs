@@ -114,6 +114,34 @@ fn a_refusal_to_delete_what_is_still_there_is_no_success() {
 }
 
 #[test]
+fn who_may_delete_and_not_look_tries_again_soon_when_it_is_refused() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let refuses = AtomicBool::new(true);
+        let client = faulty(&cluster.client, move |request| {
+            let refused = is(request, "DELETE", "/secrets/");
+            let conflict = refused && refuses.swap(false, Ordering::SeqCst);
+            let look = is(request, "GET", "/secrets/child");
+            conflict.then_some(Fault::Conflict).or_else(|| look.then_some(Fault::Forbid))
+        });
+        let child = cluster.create(&secret("child", "1")).await;
+        let delete = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let child = child.clone();
+            async move {
+                ctx.delete(&child).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let controller = Controller::new(delete).namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        let records = cluster.runs(&running.journal(), 2).await;
+        assert_eq!(endings(&records), ["conflict: the webhook says no", "done"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn what_has_no_name_cannot_be_deleted_and_the_primary_can_be() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
