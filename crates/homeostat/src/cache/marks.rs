@@ -13,7 +13,7 @@ const BLOCK: usize = 64;
 const SMALL: u8 = 0x20;
 
 /// Where the marks are that lie in at most `deepest` objects and lists, in order; `None` when a
-/// string or a bracket has no end, or when there is more than one value.
+/// string or a bracket has no end, or when a mark is before or after the one object or list.
 pub(super) fn find(text: &str, deepest: usize) -> Option<Vec<usize>> {
     let mut found = Vec::with_capacity(2 * BLOCK);
     let mut strings = Strings::default();
@@ -42,12 +42,14 @@ pub(super) fn find(text: &str, deepest: usize) -> Option<Vec<usize>> {
                     return None;
                 }
                 depth += 1;
+            } else if depth == 0 {
+                return None;
             }
             if depth <= deepest {
                 found.push(number * BLOCK + place.trailing_zeros() as usize);
             }
             if closing & place != 0 {
-                depth = depth.checked_sub(1)?;
+                depth -= 1;
                 is_over = depth == 0;
             }
         }
@@ -181,7 +183,22 @@ mod tests {
 
     #[test]
     fn what_has_no_end_or_no_beginning_has_no_marks() {
-        for text in ["", "5", "{", "}", "[]]", "{}{}", r#"{"a}"#, r#"{"a\"}"#, "{} []"] {
+        for text in [
+            "",
+            "5",
+            "{",
+            "}",
+            "[]]",
+            "{}{}",
+            "{},",
+            "{}:",
+            ",{}",
+            ":{}",
+            "{} ,}",
+            r#"{"a}"#,
+            r#"{"a\"}"#,
+            "{} []",
+        ] {
             assert_eq!(find(text, 3), None, "{text}");
         }
     }
