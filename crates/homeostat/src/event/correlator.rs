@@ -49,7 +49,7 @@ struct Bucket {
     refilled: Timestamp,
 }
 
-/// A series that was seen more often than was written.
+/// An event that was seen `count` times, which is more than was written.
 #[derive(Debug, PartialEq)]
 pub(super) struct Held {
     pub(super) note: Note,

@@ -12,16 +12,21 @@ use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+use super::correlator::Held;
 use super::{Note, WORD_LIMIT, clip};
 use crate::Env;
 use crate::client::told_to_wait;
 use crate::queue::Backoff;
 
-/// How often one write is tried before it is dropped and counted.
-const TRIES: u32 = 12;
-/// The same when the process is about to end.
+/// How long after the first try the last one is made; then the event is dropped and counted.
+const PATIENCE: Duration = Duration::from_secs(85);
+/// How often it is tried when the process is about to end.
 const LAST_TRIES: u32 = 3;
+/// How many requests may be under way at once.
+const AT_ONCE: usize = 16;
 /// How long one try may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long until the next try, unless the API wants to be left alone for longer.
@@ -32,22 +37,34 @@ const PAUSE: Backoff = Backoff {
     jitter: 0.0,
 };
 
-/// Takes events to the API, one after the other.
+/// Takes events to the API.
 pub(super) struct Delivery {
-    pub(super) client: kube::Client,
-    pub(super) env: Env,
+    client: kube::Client,
+    env: Env,
     /// How many were lost.
     pub(super) dropped: Arc<AtomicU64>,
     /// Resolves when the process is about to end.
-    pub(super) stop: Shared<BoxFuture<'static, ()>>,
+    stop: Shared<BoxFuture<'static, ()>>,
+    turns: Semaphore,
 }
 
 impl Delivery {
-    /// Writes that `note` was seen `count` times. The event of a series may be gone (the API keeps
+    pub(super) fn new(
+        client: kube::Client,
+        env: Env,
+        dropped: Arc<AtomicU64>,
+        stop: Shared<BoxFuture<'static, ()>>,
+    ) -> Self {
+        Self { client, env, dropped, stop, turns: Semaphore::new(AT_ONCE) }
+    }
+
+    /// Writes that the note was seen `count` times. The event of a series may be gone (the API keeps
     /// events for an hour or so): it is then made anew, with its count.
-    pub(super) async fn put(&self, note: &Note, name: &str, count: i32, last: Timestamp) {
-        // Events of cluster-scoped objects live in `default`.
-        let namespace = note.regarding.namespace.as_deref().unwrap_or("default");
+    pub(super) async fn put(&self, event: &Held) {
+        let Held { note, name, count, last } = event;
+        let (count, last) = (*count, *last);
+        let until = self.env.instant() + PATIENCE;
+        let namespace = namespace_of(note);
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         let series =
             (count > 1).then_some(EventSeries { count, last_observed_time: MicroTime(last) });
@@ -55,12 +72,12 @@ impl Delivery {
         if let Some(series) = &series {
             let (params, patch) = (PatchParams::default(), json!({ "series": series }));
             let patch = Patch::Merge(&patch);
-            written = self.attempt(|| api.patch(name, &params, &patch)).await;
+            written = self.attempt(until, || api.patch(name, &params, &patch)).await;
         }
         if written == Written::Gone {
-            let event = event(note.clone(), name, namespace, series, last, self.env.host());
+            let event = self::event(note.clone(), name, namespace, series, last, self.env.host());
             let params = PostParams::default();
-            written = self.attempt(|| api.create(&params, &event)).await;
+            written = self.attempt(until, || api.create(&params, &event)).await;
         }
         if written != Written::Yes {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -68,8 +85,8 @@ impl Delivery {
     }
 
     /// Sends until it works or is hopeless. A request that hangs is given up, so that it holds
-    /// back the notes behind it only so long.
-    async fn attempt<F, T>(&self, mut send: impl FnMut() -> F) -> Written
+    /// back those behind it only so long.
+    async fn attempt<F, T>(&self, until: Instant, mut send: impl FnMut() -> F) -> Written
     where
         F: Future<Output = kube::Result<T>>,
     {
@@ -77,7 +94,10 @@ impl Delivery {
         loop {
             tried += 1;
             let mut told = Duration::ZERO;
-            match self.env.timeout(ANSWER, send()).await {
+            let turn = self.turns.acquire().await;
+            let answer = self.env.timeout(ANSWER, send()).await;
+            drop(turn);
+            match answer {
                 Ok(Ok(_)) => return Written::Yes,
                 Ok(Err(kube::Error::Api(status))) if status.code == 404 => return Written::Gone,
                 // Written by an earlier try whose answer got lost.
@@ -96,14 +116,15 @@ impl Delivery {
                 Err(elapsed) => tracing::debug!(%elapsed, tried, "event not written"),
             }
             let stops = self.stop.clone().now_or_never().is_some();
-            if tried >= if stops { LAST_TRIES } else { TRIES } {
+            let left = until.saturating_duration_since(self.env.instant());
+            if left.is_zero() || (stops && tried >= LAST_TRIES) {
                 return Written::No;
             }
             if stops {
-                self.env.sleep(PAUSE.first.max(told)).await;
+                self.env.sleep(PAUSE.first.max(told.min(PAUSE.max))).await;
                 continue;
             }
-            let pause = self.env.sleep(PAUSE.delay(tried - 1, 0.0).max(told));
+            let pause = self.env.sleep(PAUSE.delay(tried - 1, 0.0).max(told).min(left));
             tokio::select! {
                 biased;
                 () = self.stop.clone() => {}
@@ -111,6 +132,11 @@ impl Delivery {
             }
         }
     }
+}
+
+/// Where the event of a note is written. Those of cluster-scoped objects live in `default`.
+pub(super) fn namespace_of(note: &Note) -> &str {
+    note.regarding.namespace.as_deref().unwrap_or("default")
 }
 
 /// What became of an event.

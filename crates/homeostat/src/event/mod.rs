@@ -6,6 +6,7 @@
 mod correlator;
 mod delivery;
 mod draft;
+mod lanes;
 mod name;
 mod recorder;
 

@@ -1,4 +1,5 @@
-//! Takes notes at once, writes them later: a bounded queue and one task that hands them on, in order.
+//! Takes notes at once, writes them later: a bounded queue and one task that hands them on; those of
+//! one namespace in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::correlator::{Action, Correlator, Held};
 use super::delivery::Delivery;
+use super::lanes::Lanes;
 use super::{EventDraft, EventType, NOTE_LIMIT, Note, WORD_LIMIT, clip, name};
 use crate::Env;
 
@@ -19,10 +21,11 @@ const QUEUED: usize = 1000;
 
 /// Records events; cheap to clone and never waits.
 ///
-/// An event is lost, and counted in [`Recorder::dropped`], when a thousand others wait already, when
-/// the API refuses it or is away for more than a minute and a half, or when its object has caused 25
-/// others within a short time (one more each five minutes). Repeats of an event are never lost: they
-/// are counted, and told when there is room.
+/// An event is lost, and counted in [`Recorder::dropped`], when a thousand others wait already (the
+/// namespace with the most of them loses), when the API refuses it or has not taken it a minute and a
+/// half after it was first sent, or when its object has caused 25 others within a short time (one more
+/// each five minutes). Repeats of an event are never lost: they are counted, and told when there is
+/// room. A namespace that takes no events holds back those of no other.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     env: Env,
@@ -96,35 +99,32 @@ impl Writer {
     /// Writes notes until `stop` resolves, then what is still queued and the counts held back.
     pub(crate) async fn run(mut self, stop: impl Future<Output = ()> + Send + 'static) {
         let mut stop = stop.boxed().shared();
-        let delivery = Delivery {
-            client: self.client.clone(),
-            env: self.env.clone(),
-            dropped: self.dropped.clone(),
-            stop: stop.clone(),
-        };
+        let (client, env) = (self.client.clone(), self.env.clone());
+        let mut lanes = Lanes::new(Delivery::new(client, env, self.dropped.clone(), stop.clone()));
         loop {
             let held = self.until_held_back();
             let note = tokio::select! {
                 biased;
+                () = lanes.go_on() => continue,
                 note = self.notes.recv() => note,
                 () = &mut stop => break,
                 () = held => {
                     let due = self.correlator.due(self.env.now());
-                    tell(&delivery, due).await;
+                    due.into_iter().for_each(|event| lanes.send(event));
                     continue;
                 }
             };
             match note {
-                Some((time, note)) => self.write(&delivery, time, note).await,
+                Some((time, note)) => self.write(&mut lanes, time, note),
                 None => break,
             }
         }
         self.notes.close();
         while let Some((time, note)) = self.notes.recv().await {
-            self.write(&delivery, time, note).await;
+            self.write(&mut lanes, time, note);
         }
-        let unsent = self.correlator.unsent();
-        tell(&delivery, unsent).await;
+        self.correlator.unsent().into_iter().for_each(|event| lanes.send(event));
+        lanes.finish().await;
     }
 
     /// Waits until something that was held back may be told; for ever if there is nothing.
@@ -141,21 +141,19 @@ impl Writer {
         }
     }
 
-    async fn write(&mut self, delivery: &Delivery, time: Timestamp, note: Note) {
+    fn write(&mut self, lanes: &mut Lanes, time: Timestamp, note: Note) {
         self.sequence = self.sequence.wrapping_add(1);
         let number = format!("{:x}{:04x}", time.as_microsecond(), self.sequence & 0xffff);
         let name = name::of(&note.regarding, &number);
-        match self.correlator.observe(&note, name, time) {
-            Action::Hold => {}
-            Action::Drop => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
-            Action::Create { name } => delivery.put(&note, &name, 1, time).await,
-            Action::Repeat { name, count } => delivery.put(&note, &name, count, time).await,
-        }
-    }
-}
-
-async fn tell(delivery: &Delivery, held: Vec<Held>) {
-    for Held { note, name, count, last } in held {
-        delivery.put(&note, &name, count, last).await;
+        let (name, count) = match self.correlator.observe(&note, name, time) {
+            Action::Hold => return,
+            Action::Drop => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            Action::Create { name } => (name, 1),
+            Action::Repeat { name, count } => (name, count),
+        };
+        lanes.send(Held { note, name, count, last: time });
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::api::{Api, DeleteParams, ListParams, PostParams};
-use homeostat::{Context, Controller, EventType, Outcome, Result};
+use homeostat::{Context, Controller, EventType, Namespaces, Outcome, Result};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, config, object, on_cluster};
 use crate::faults::{Fault, faulty, is};
+use crate::namespaces::another;
 
 async fn tell<K>(_: Arc<K>, context: Context<K>) -> Result<Outcome>
 where
@@ -119,4 +120,38 @@ fn an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever() {
         let told = cluster.list::<Event>("").await;
         assert_eq!((about(&told), running.recorder().dropped()), (vec!["b"], 1));
     });
+}
+
+#[test]
+fn a_namespace_that_takes_no_events_holds_back_those_of_no_other() {
+    for fault in [Fault::Unavailable, Fault::Hang, Fault::AwayForADay] {
+        on_cluster(async |mut cluster| {
+            let full = another(&cluster).await;
+            let there: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &full);
+            for number in 0..3 {
+                let config = config(&format!("a-{number}"), "1");
+                there.create(&PostParams::default(), &config).await.unwrap();
+            }
+            let closed = format!("/namespaces/{full}/events");
+            cluster.client = faulty(&cluster.client, move |request| {
+                is(request, "POST", &closed).then_some(fault)
+            });
+            let both = Namespaces::new([&*cluster.namespace, &*full]);
+            let controller = Controller::new(tell::<ConfigMap>).concurrency(1).namespaces(&both);
+            let running = cluster.start_manager(cluster.manager().with(controller)).await;
+            cluster.runs(&running.journal(), 3).await;
+            let before = cluster.env.now();
+            cluster.create(&config("b", "1")).await;
+            let told = |all: &[Event]| about(all).contains(&"b");
+            cluster.until::<Event>("an event", told).await;
+            let waited = cluster.env.now().duration_since(before);
+            assert!(waited.as_secs() < 5, "{waited}");
+            if cluster.is_virtual {
+                // One after the other they are given up, each after a minute and a half.
+                cluster.env.sleep(Duration::from_secs(300)).await;
+                assert_eq!(running.recorder().dropped(), 3);
+            }
+            running.stop().await.unwrap();
+        });
+    }
 }
