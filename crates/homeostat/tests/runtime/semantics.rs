@@ -16,7 +16,7 @@
 //! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
 //! | results and errors | `contract::*` |
 //! | `RetryOnConflict` | `contract::a_conflict_is_a_quick_retry_and_no_failure`, `contract::a_write_to_what_somebody_changed_meanwhile_is_such_a_conflict`, `contract::endless_conflicts_become_failures` |
-//! | an event cuts a backoff short | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off` |
+//! | an event cuts a backoff short, and an edit always | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off`, `panics::an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_came_before` |
 //! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
@@ -62,7 +62,7 @@
 //! | low priority that starves or sticks | the two of the queue's priorities above |
 //! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a source, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `predicate::one_that_panics_lets_the_change_through` |
 //! | `CreateOrPatch`: object and status in two writes, of which the second may be lost | `an_apply_is_one_write_and_leaves_the_status_alone` |
-//! | a delete by name that takes a stranger's object, and one that is refused and counts as done | `deletes::a_strangers_object_that_has_the_name_of_a_child_is_not_deleted`, `deletes::a_refusal_to_delete_what_is_still_there_is_no_success` |
+//! | a delete by name that takes a stranger's object, and one that is refused and counts as done | `deletes::a_strangers_object_that_has_the_name_of_a_child_is_not_deleted`, `deletes::a_refusal_to_delete_what_is_still_there_is_no_success`, `deletes::who_may_delete_and_not_look_tries_again_soon_when_it_is_refused` |
 //! | an update over what somebody else wrote | `replaces::a_replacement_of_what_somebody_changed_meanwhile_is_a_quick_retry_from_fresh_state`, `replaces::what_was_not_read_cannot_replace_anything` |
 //! | updates that fight the server's defaults | `defaults_of_the_server_are_no_drift`, `restless::*` |
 //! | owners by name | `a_child_that_changes_hands_wakes_both_owners`, `context::owner` |
