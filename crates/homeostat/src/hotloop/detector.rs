@@ -23,6 +23,8 @@ const MOST_KEYS: usize = 1024;
 const MOST_OBJECTS: usize = 16;
 const MOST_FIELDS: usize = 32;
 const MOST_VALUES: usize = 4;
+/// A status follows what it tells of, back and forth too: so many times the flips are nothing in it.
+const FLIPS_OF_A_STATUS: u32 = 10;
 /// A loop that goes on is told again after so many windows.
 const SILENT_WINDOWS: u32 = 10;
 /// How many fields are named.
@@ -194,8 +196,12 @@ impl Activity {
 
     fn judge(&self, limits: HotLoop) -> Option<Finding> {
         let hot = self.objects.iter().find(|(_, changes)| {
-            let flips = changes.fields.values().any(|field| field.flips >= limits.flips);
-            flips || changes.count >= limits.writes
+            let flips = |(path, field): (&String, &Field)| {
+                let is_told = path == "status" || path.starts_with("status.");
+                let times = if is_told { FLIPS_OF_A_STATUS } else { 1 };
+                field.flips >= limits.flips.saturating_mul(times)
+            };
+            changes.fields.iter().any(flips) || changes.count >= limits.writes
         });
         if hot.is_none() && self.reconciles < limits.reconciles {
             return None;

@@ -30,7 +30,8 @@ pub struct HotLoop {
     /// Over how long is counted; one minute by default.
     pub window: Duration,
     /// So many times a field of one object was set back to a value it had before; 10 by default.
-    /// Somebody else wants another value, or two reconciles disagree.
+    /// Somebody else wants another value, or two reconciles disagree. In a status ten times as many:
+    /// one that counts what is ready goes up and down with it.
     pub flips: u32,
     /// So many times one object was changed, made or deleted; 200 by default. A reconcile that writes
     /// something new every time (a clock, a random name) wakes itself; one that makes a child again

@@ -57,6 +57,14 @@ fn a_field_that_goes_back_and_forth_is_named() {
 }
 
 #[test]
+fn a_status_that_goes_up_and_down_with_what_it_tells_of_is_no_loop_unless_it_never_rests() {
+    let count = |run: u64| vec![write("status.ready", run % 3, (run + 1) % 3)];
+    assert_eq!(first(60, Duration::from_secs(1), count), None);
+    let (_, finding) = first(600, Duration::from_millis(100), count).unwrap();
+    assert_eq!(finding.fields, ["status.ready"]);
+}
+
+#[test]
 fn progress_is_no_loop_however_often_it_is_told() {
     let progress = |run: u64| vec![write("status.ready", run, run + 1)];
     assert_eq!(first(180, Duration::from_millis(1), progress), None);
