@@ -19,8 +19,9 @@ use crate::registry::{convert, fields};
 use crate::store::{Change, Stored};
 
 /// Bodies from this size on are sent as they lie in the store; smaller ones are cheaper to copy
-/// than to send on their own.
-const SHARED: usize = 4 * 1024;
+/// than to send on their own: as two pieces each, with a frame and a record of TLS for either, which
+/// whoever receives them has to put together again.
+const SHARED: usize = 16 * 1024;
 
 /// One event of a watch.
 #[derive(Debug, Clone)]
