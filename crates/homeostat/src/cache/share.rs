@@ -3,6 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use memchr::memmem;
 use serde_json::Value;
 
 use super::scan::Fields;
@@ -18,7 +19,9 @@ pub(crate) struct Share {
 pub(super) fn parse(metadata: &Fields<'_>) -> Result<Box<[Share]>, serde_json::Error> {
     match metadata.get("managedFields") {
         // Most objects of a cluster are written by updates alone; they need no second look.
-        Some(json) if json.contains("\"Apply\"") => Ok(shares(&serde_json::from_str(json)?)),
+        Some(json) if memmem::find(json.as_bytes(), b"\"Apply\"").is_some() => {
+            Ok(shares(&serde_json::from_str(json)?))
+        }
         _ => Ok(Box::default()),
     }
 }

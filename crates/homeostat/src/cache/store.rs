@@ -2,7 +2,9 @@
 //!
 //! It never calls anybody and never waits; the informer carries its deltas to the handlers.
 
+use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::index::{Extract, Index};
@@ -52,7 +54,8 @@ impl Delta {
 pub struct Store {
     entries: BTreeMap<Key, Arc<Entry>>,
     /// One flat set: most owners have few dependents, and a set for each would cost more than they.
-    by_owner: BTreeSet<(Arc<str>, Key)>,
+    /// Of their uids the digests, which are compared at a glance; two may have one in common.
+    by_owner: BTreeSet<(u64, Key)>,
     indexes: BTreeMap<String, Index>,
     /// Objects whose newest version, of this revision, cannot be read: of what was read before the
     /// last stays in `entries`.
@@ -87,14 +90,16 @@ impl Store {
     pub fn apply(&mut self, entry: Entry) -> Vec<Delta> {
         let key = entry.header.key.clone();
         self.note_shown(&key);
-        let is_mended = self.mend(&entry);
+        let is_ghost = !self.mend(&entry) && self.is_ghost(&entry.header.resource_version);
         let entry = Arc::new(entry);
-        let Some(old) = self.entries.get(&key).cloned() else {
-            if self.is_ghost(&entry.header.resource_version) && !is_mended {
-                return Vec::new();
+        let old = match self.entries.entry(key.clone()) {
+            Place::Occupied(known) => Arc::clone(known.get()),
+            Place::Vacant(_) if is_ghost => return Vec::new(),
+            Place::Vacant(place) => {
+                place.insert(Arc::clone(&entry));
+                self.note(&key, &entry);
+                return vec![Delta::added(entry, false)];
             }
-            self.insert(key, &entry);
-            return vec![Delta::added(entry, false)];
         };
         let (was, is) = (&old.header, &entry.header);
         if was.uid == is.uid && was.resource_version == is.resource_version {
@@ -233,10 +238,11 @@ impl Store {
 
     /// The objects with an owner of that uid, in key order.
     pub fn by_owner<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
-        let uid: Arc<str> = Arc::from(uid);
-        let first = (Arc::clone(&uid), Key::cluster(""));
-        let ours = self.by_owner.range(first..).take_while(move |(owner, _)| *owner == uid);
-        ours.filter_map(|(_, key)| self.entries.get(key))
+        let (digest, uid) = (digest(uid), Box::<str>::from(uid));
+        let ours = self.by_owner.range((digest, Key::cluster(""))..);
+        let ours = ours.take_while(move |(owner, _)| *owner == digest);
+        let entries = ours.filter_map(|(_, key)| self.entries.get(key));
+        entries.filter(move |entry| entry.header.owners.iter().any(|owner| *owner.uid == *uid))
     }
 
     /// Keeps an index of that name from now on, unless there is one.
@@ -299,21 +305,33 @@ impl Store {
     }
 
     fn insert(&mut self, key: Key, entry: &Arc<Entry>) {
+        self.note(&key, entry);
+        self.entries.insert(key, Arc::clone(entry));
+    }
+
+    /// Takes note of whose an object is and of what the indexes find in it.
+    fn note(&mut self, key: &Key, entry: &Arc<Entry>) {
         for owner in &*entry.header.owners {
-            self.by_owner.insert((Arc::clone(&owner.uid), key.clone()));
+            self.by_owner.insert((digest(&owner.uid), key.clone()));
         }
         self.indexes.values_mut().for_each(|index| index.insert(entry));
-        self.entries.insert(key, Arc::clone(entry));
     }
 
     fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
         let entry = self.entries.remove(key)?;
         for owner in &*entry.header.owners {
-            self.by_owner.remove(&(Arc::clone(&owner.uid), key.clone()));
+            self.by_owner.remove(&(digest(&owner.uid), key.clone()));
         }
         self.indexes.values_mut().for_each(|index| index.remove(&entry));
         Some(entry)
     }
+}
+
+/// The same for the same uid in every process.
+fn digest(uid: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn deleted(old: Arc<Entry>) -> Delta {
