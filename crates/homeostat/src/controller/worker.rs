@@ -91,21 +91,23 @@ impl<K: AnyObject> Worker<K> {
             // Dropped whatever happens: a key that nobody gives back never runs again.
             let _held = Held { queue: &self.queue, key: &item.key };
             let processed = AssertUnwindSafe(self.process(&item, id, began).instrument(span));
-            if let Err(panic) = processed.catch_unwind().await {
+            let ended = processed.catch_unwind().await.unwrap_or_else(|panic| {
                 // The reconcile's own panic is an error of the reconcile. This is a type that
                 // cannot be decoded without one, or a fault of ours.
                 self.metrics.panics.inc();
                 let delay = self.queue.add_rate_limited(item.key.clone());
                 let (key, said) = (&item.key, contained::words(&*panic));
                 tracing::error!(%key, said, ?delay, "a panic beside the reconcile");
-            }
+                self.shared.env.instant()
+            });
             self.shifts.end(number);
-            let worked = self.shared.env.instant().saturating_duration_since(began);
+            let worked = ended.saturating_duration_since(began);
             self.metrics.worked(self.queue.waited(&item, began), worked);
         }
     }
 
-    async fn process(&self, item: &Item<Key>, id: u64, began: Instant) {
+    /// Runs the reconcile of a key that was taken, and does what comes of it; returns when it ended.
+    async fn process(&self, item: &Item<Key>, id: u64, began: Instant) -> Instant {
         let time = self.shared.env.now();
         let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
@@ -116,16 +118,16 @@ impl<K: AnyObject> Worker<K> {
         // The whole collection passes by at the start; keeping its last few objects helps nobody.
         let keep = item.triggers != [Trigger::Initial];
         let found = fresh.and_then(|()| self.primaries.get::<K>(key, keep));
-        let (conclusion, (reads, writes)) = match found {
+        let (ended, conclusion, (reads, writes)) = match found {
             Ok(None) => {
                 // Gone: whatever was known about it is of no use to a later object of that name.
                 self.queue.forget(key);
                 self.with_hot_loops(|detector| detector.forget(key));
                 self.shared.follows.ended(key, &BTreeSet::new(), true);
-                return self.shared.memories.forget(key);
+                self.shared.memories.forget(key);
+                return self.shared.env.instant();
             }
             Ok(Some((seen, primary))) => {
-                self.shared.memories.with_known(key, |memory| memory.undecodable = None);
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 if !seen.names_degraded() {
@@ -135,19 +137,23 @@ impl<K: AnyObject> Worker<K> {
                 let conclusion = self.conclude(key, result, Some(&context)).await;
                 let whole = matches!(conclusion.ending, Ending::Ok(_) | Ending::Terminal(_));
                 self.shared.follows.ended(key, &context.take_followed(), whole);
-                if whole {
+                if matches!(conclusion.ending, Ending::Terminal(_)) {
                     self.shared.memories.with_known(key, Memory::grow_older);
                 }
                 self.shared.tidy(key);
                 let notes = context.take_notes();
+                let ended = self.shared.env.instant();
                 let (triggers, writes) = (&*item.triggers, &*notes.1);
                 let run = Run { triggers, writes, seen: Some(&seen), kind };
-                self.look_for_hot_loop(&context, run);
-                (conclusion, notes)
+                self.look_for_hot_loop(&context, run, ended);
+                (ended, conclusion, notes)
             }
-            Err(error) => (self.conclude(key, Err(error), None).await, Default::default()),
+            Err(error) => {
+                let conclusion = self.conclude(key, Err(error), None).await;
+                (self.shared.env.instant(), conclusion, Default::default())
+            }
         };
-        let took = self.shared.env.instant().saturating_duration_since(began);
+        let took = ended.saturating_duration_since(began);
         self.metrics.ended(&conclusion.ending, took);
         self.journal.write(Record {
             id,
@@ -161,11 +167,12 @@ impl<K: AnyObject> Worker<K> {
             result: conclusion.ending,
             next: conclusion.next,
         });
+        ended
     }
 
     /// Says so when this key, or what it writes, does not come to rest.
-    fn look_for_hot_loop(&self, context: &Context<K>, run: Run<'_>) {
-        let now = self.shared.env.instant().saturating_duration_since(self.started);
+    fn look_for_hot_loop(&self, context: &Context<K>, run: Run<'_>, ended: Instant) {
+        let now = ended.saturating_duration_since(self.started);
         let found = self.with_hot_loops(|detector| detector.observe(context.key(), run, now));
         if let Some(finding) = found.flatten() {
             tracing::warn!("{finding}");
@@ -224,6 +231,9 @@ impl<K: AnyObject> Worker<K> {
         }
         let text = error.chain();
         let conflicts = self.shared.memories.with(key, |memory| {
+            if context.is_some() {
+                memory.undecodable = None;
+            }
             memory.conflicts = if error.is_conflict() { memory.conflicts + 1 } else { 0 };
             memory.conflicts
         });
@@ -314,7 +324,8 @@ impl<K: AnyObject> Worker<K> {
         self.queue.forget(key);
         self.shared.memories.with_known(key, |memory| {
             (memory.conflicts, memory.failures, memory.terminal) = (0, 0, None);
-            memory.given_up = false;
+            (memory.undecodable, memory.given_up) = (None, false);
+            memory.grow_older();
         });
         let unmarked = match context {
             Some(context) => self.mark(key, context, Mark::Well).await,
