@@ -4,9 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-
-/// The processor's time is counted in these.
-const TICK: Duration = Duration::from_millis(10);
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 
 /// Resident memory, in bytes.
 pub(crate) fn resident(pid: u32) -> Result<u64> {
@@ -25,11 +24,10 @@ fn memory(pid: u32, field: &str) -> Result<u64> {
     Ok(kilobytes * 1024)
 }
 
-/// Processor time so far, of all threads.
+/// Processor time so far, of all threads, those that have ended too.
 pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
-    let fields = stat(pid)?;
-    let ticks = fields[11].parse::<u32>()? + fields[12].parse::<u32>()?;
-    Ok(TICK * ticks)
+    let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid)?))?;
+    Ok(clock.now()?.into())
 }
 
 /// The processes that `parent` has started.

@@ -40,10 +40,11 @@ type seen struct {
 	// What the main goroutine waits for; it is woken only then.
 	awaited func() bool
 	changed *sync.Cond
-	// How many objects there are, and how many reconciles are kept unfinished until the last has begun.
-	pods, inFlight int
-	begun          int
-	unfinished     []chan struct{}
+	// How many reconciles are kept unfinished.
+	inFlight   int
+	unfinished []chan struct{}
+	// Whether the oldest of them ends when one more begins.
+	goesOn bool
 }
 
 func (s *seen) reconciled(object client.Object) {
@@ -61,25 +62,27 @@ func (s *seen) reconciled(object client.Object) {
 	}
 }
 
-// hold returns when as many later reconciles have begun as shall be in flight, or all.
+// hold returns when as many later reconciles have begun as are kept unfinished.
 func (s *seen) hold() {
 	if s.inFlight == 0 {
 		return
 	}
 	ended := make(chan struct{})
 	s.mutex.Lock()
-	s.begun++
 	s.unfinished = append(s.unfinished, ended)
-	kept := s.inFlight - 1
-	if s.begun >= s.pods {
-		kept = 0
+	if s.goesOn {
+		s.endOldest()
 	}
-	for len(s.unfinished) > kept {
-		close(s.unfinished[0])
-		s.unfinished = s.unfinished[1:]
+	if s.awaited != nil && s.awaited() {
+		s.changed.Broadcast()
 	}
 	s.mutex.Unlock()
 	<-ended
+}
+
+func (s *seen) endOldest() {
+	close(s.unfinished[0])
+	s.unfinished = s.unfinished[1:]
 }
 
 func (s *seen) wait(enough func() bool) {
@@ -139,7 +142,7 @@ func run(kubeconfig, pods, held string) error {
 	if err != nil {
 		return err
 	}
-	seen := &seen{pods: count, inFlight: inFlight}
+	seen := &seen{inFlight: inFlight}
 	seen.changed = sync.NewCond(&seen.mutex)
 	get := manager.GetClient()
 	fresh := func() client.Object { return &corev1.Pod{} }
@@ -174,6 +177,15 @@ func run(kubeconfig, pods, held string) error {
 			os.Exit(1)
 		}
 	}()
+	if inFlight > 0 {
+		seen.wait(func() bool { return len(seen.unfinished) >= inFlight })
+		say("full")
+		commands.Scan()
+		seen.mutex.Lock()
+		seen.goesOn = true
+		seen.endOldest()
+		seen.mutex.Unlock()
+	}
 	seen.wait(func() bool { return seen.count >= count })
 	say("all")
 	commands.Scan()

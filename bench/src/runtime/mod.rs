@@ -15,7 +15,7 @@ use kube::Client;
 use crate::{results, serve};
 
 pub(crate) use ours::Peer;
-use peer::Running;
+use peer::{QUIET, Running};
 pub(crate) use queue::ours as measure_queue;
 
 /// `homeostat-bench runtime`
@@ -48,14 +48,25 @@ pub(crate) struct Figures {
     median: Duration,
     p99: Duration,
     event_cpu: Duration,
-    /// Processor time per reconcile with few and with many of them unfinished.
+    /// Processor time per reconcile that ends, with few and with many of them unfinished.
     in_flight: [Duration; 2],
 }
 
 /// How many reconciles are unfinished at once, for [`Figures::in_flight`].
 const IN_FLIGHT: [usize; 2] = [10, 10_000];
-/// The pace of a machine changes from one second to the next: the median of so many starts counts.
+/// The pace of a machine changes from one second to the next: so many times all of them are started in
+/// turn, and the medians count.
 const STARTS: usize = 5;
+/// So many times the queues are measured in turn.
+const QUEUE_ROUNDS: usize = 3;
+
+/// A controller that is measured, and what came out.
+struct Contender<'a> {
+    name: &'static str,
+    program: &'a Path,
+    arguments: Vec<&'a str>,
+    figures: Figures,
+}
 
 impl Runtime {
     pub(crate) async fn run(self) -> Result<()> {
@@ -71,27 +82,36 @@ impl Runtime {
 
     async fn measure(&self, client: &Client, kubeconfig: &Path) -> Result<String> {
         println!("{} Pods are made", self.pods);
-        let size = pods::fill(client, self.pods).await?;
+        let size = pods::fill(client, self.pods, self.pods + IN_FLIGHT[1]).await?;
         println!("a Pod has {size} bytes");
         let this = std::env::current_exe()?;
-        let mut all = Vec::new();
         let (count, config) = (self.pods.to_string(), kubeconfig.to_string_lossy());
-        for (name, program, arguments) in [
-            ("homeostat", &this, vec!["peer", &config, &count]),
-            ("kube-rs", &self.kube_rs, vec![&config, &count]),
-            ("kube-rs, no managedFields", &self.kube_rs, vec![&config, &count, "stripped"]),
-            ("controller-runtime", &self.controller_runtime, vec![&config, &count]),
-        ] {
-            println!("{name}");
-            let mut figures =
-                self.measure_one(client, Running::start(program, &arguments)?).await?;
-            (figures.cold_wall, figures.cold_cpu) = cold_start(program, &arguments)?;
-            figures.in_flight = self.in_flight(program, &arguments)?;
-            println!("  {figures:?}");
-            all.push((name, figures));
+        let (kube_rs, go) = (&*self.kube_rs, &*self.controller_runtime);
+        let contender = |name, program, arguments| Contender {
+            name,
+            program,
+            arguments,
+            figures: Figures::default(),
+        };
+        let mut all = [
+            contender("homeostat", &*this, vec!["peer", &config, &count]),
+            contender("kube-rs", kube_rs, vec![&config, &count]),
+            contender("kube-rs, no managedFields", kube_rs, vec![&config, &count, "stripped"]),
+            contender("controller-runtime", go, vec![&config, &count]),
+        ];
+        for one in &mut all {
+            println!("{}", one.name);
+            let running = Running::start(one.program, &one.arguments)?;
+            one.figures = self.measure_one(client, running).await?;
+            println!("  {:?}", one.figures);
         }
-        let mut queues = vec![queue::ours()?];
-        queues.extend(queue::theirs(&self.controller_runtime)?);
+        println!("starts, in turn");
+        cold_starts(&mut all)?;
+        println!("many reconciles under way, in turn");
+        self.in_flight(&mut all).await?;
+        println!("queues, in turn");
+        let queues = queue::in_turn(go, QUEUE_ROUNDS)?;
+        let all = all.map(|one| (one.name, one.figures));
         let events = self.events.min(self.pods);
         Ok(table::render(&all, &queues, [self.pods, size, events]))
     }
@@ -102,7 +122,7 @@ impl Runtime {
         peer.hears("all")?;
         peer.tell("settle")?;
         peer.hears("settled")?;
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        tokio::time::sleep(QUIET).await;
         let (settled, peak) = (peer.resident()?, peer.peak()?);
         let before = peer.processor_time()?;
         let answered = pods::change(client, self.pods, self.events).await?;
@@ -121,25 +141,41 @@ impl Runtime {
         })
     }
 
-    /// Processor time of a whole run per ConfigMap, from the start of the process on.
-    fn in_flight(&self, program: &Path, arguments: &[&str]) -> Result<[Duration; 2]> {
-        let mut each = IN_FLIGHT.map(|_| Duration::ZERO);
-        for (most, taken) in IN_FLIGHT.iter().zip(&mut each) {
-            let most = most.to_string();
-            let (_, cpu) = cold_start(program, &[arguments, &[&most]].concat())?;
-            *taken = cpu / u32::try_from(self.pods)?;
+    /// Processor time per reconcile that ends while another begins.
+    async fn in_flight(&self, all: &mut [Contender<'_>]) -> Result<()> {
+        for (which, most) in IN_FLIGHT.iter().map(usize::to_string).enumerate() {
+            let mut cpus = vec![[Duration::ZERO; STARTS]; all.len()];
+            for round in 0..STARTS {
+                for (one, cpus) in all.iter().zip(&mut cpus) {
+                    let arguments = [&*one.arguments, &[&*most]].concat();
+                    let running = Running::start(one.program, &arguments)?;
+                    cpus[round] = running.from_full_until_all().await?;
+                }
+            }
+            for (one, cpus) in all.iter_mut().zip(cpus) {
+                one.figures.in_flight[which] = median(cpus) / u32::try_from(self.pods)?;
+            }
         }
-        Ok(each)
+        Ok(())
     }
 }
 
-/// How long a controller takes to have had every object, and its processor time from its start on.
-fn cold_start(program: &Path, arguments: &[&str]) -> Result<(Duration, Duration)> {
-    let (mut walls, mut cpus) = ([Duration::ZERO; STARTS], [Duration::ZERO; STARTS]);
-    for (wall, cpu) in walls.iter_mut().zip(&mut cpus) {
-        (*wall, *cpu) = Running::start(program, arguments)?.until_all()?;
+/// How long controllers take to have had every object, and their processor time from their start on.
+fn cold_starts(all: &mut [Contender<'_>]) -> Result<()> {
+    let mut taken = vec![[(Duration::ZERO, Duration::ZERO); STARTS]; all.len()];
+    for round in 0..STARTS {
+        for (one, taken) in all.iter().zip(&mut taken) {
+            taken[round] = Running::start(one.program, &one.arguments)?.until_all()?;
+        }
     }
-    walls.sort_unstable();
-    cpus.sort_unstable();
-    Ok((walls[STARTS / 2], cpus[STARTS / 2]))
+    for (one, taken) in all.iter_mut().zip(taken) {
+        one.figures.cold_wall = median(taken.map(|(wall, _)| wall));
+        one.figures.cold_cpu = median(taken.map(|(_, cpu)| cpu));
+    }
+    Ok(())
+}
+
+fn median(mut figures: [Duration; STARTS]) -> Duration {
+    figures.sort_unstable();
+    figures[STARTS / 2]
 }

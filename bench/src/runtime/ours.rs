@@ -20,7 +20,7 @@ use super::pods::SENT;
 pub(crate) struct Peer {
     kubeconfig: PathBuf,
     pods: usize,
-    /// So many reconciles are kept unfinished until the last has begun.
+    /// So many reconciles are kept unfinished.
     in_flight: Option<usize>,
 }
 
@@ -38,13 +38,15 @@ struct Inner {
     /// Which change was reconciled, and when; nanoseconds since 1970, both.
     noted: Vec<(u128, u128)>,
     awaited: Option<Awaited>,
-    begun: usize,
     unfinished: VecDeque<oneshot::Sender<()>>,
+    /// Whether the oldest of them ends when one more begins.
+    goes_on: bool,
 }
 
 /// What the main task waits for; it is woken only then.
 #[derive(Clone, Copy)]
 enum Awaited {
+    Unfinished(usize),
     Reconciles(usize),
     Changes(usize),
 }
@@ -52,10 +54,16 @@ enum Awaited {
 impl Inner {
     fn is_reached(&self) -> bool {
         match self.awaited {
+            Some(Awaited::Unfinished(count)) => self.unfinished.len() >= count,
             Some(Awaited::Reconciles(count)) => self.count >= count,
             Some(Awaited::Changes(count)) => self.noted.len() >= count,
             None => false,
         }
+    }
+
+    fn end_oldest(&mut self) {
+        // Whoever waits is there: nothing cancels a reconcile here.
+        let _ = self.unfinished.pop_front().map(|end| end.send(()));
     }
 }
 
@@ -79,18 +87,19 @@ impl Seen {
         }
     }
 
-    /// Ends when `most` later reconciles have begun, or all.
-    fn hold(&self, most: usize, all: usize) -> oneshot::Receiver<()> {
+    /// Ends when as many later reconciles have begun as are kept unfinished.
+    fn hold(&self) -> oneshot::Receiver<()> {
         let (end, ended) = oneshot::channel();
-        self.with(|inner| {
-            inner.begun += 1;
+        let reached = self.with(|inner| {
             inner.unfinished.push_back(end);
-            let kept = if inner.begun >= all { 0 } else { most - 1 };
-            while inner.unfinished.len() > kept {
-                // Whoever waits is there: nothing cancels a reconcile here.
-                let _ = inner.unfinished.pop_front().map(|end| end.send(()));
+            if inner.goes_on {
+                inner.end_oldest();
             }
+            inner.is_reached()
         });
+        if reached {
+            self.changed.notify_one();
+        }
         ended
     }
 
@@ -111,7 +120,7 @@ impl Peer {
             let reconcile = move |object: Arc<ConfigMap>, _: Context<ConfigMap>| {
                 let told = Arc::clone(&told);
                 async move {
-                    let _ = told.hold(most, self.pods).await;
+                    let _ = told.hold().await;
                     told.reconciled(&*object);
                     Ok(Outcome::Done)
                 }
@@ -127,6 +136,15 @@ impl Peer {
         println!("begin");
         line().await?;
         let running = manager.start().await?;
+        if let Some(most) = self.in_flight {
+            seen.wait(Awaited::Unfinished(most)).await;
+            println!("full");
+            line().await?;
+            seen.with(|inner| {
+                inner.goes_on = true;
+                inner.end_oldest();
+            });
+        }
         seen.wait(Awaited::Reconciles(self.pods)).await;
         println!("all");
         line().await?;

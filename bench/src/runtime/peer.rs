@@ -1,7 +1,9 @@
 //! A controller as a process, and the few words exchanged with it.
 //!
 //! It says `begin` once its client is there and waits for a line; then it starts its controller and
-//! says `all` when every Pod was reconciled. After the next line it says `settled`; from then on it
+//! says `all` when every Pod was reconciled. Where reconciles are kept unfinished it says `full` when
+//! there are so many and waits for a line; from then on the oldest ends whenever one more begins, and
+//! `all` is when as many have ended as there are Pods. After the next line it says `settled`; from then on it
 //! notes of each Pod it reconciles which change it has (the annotation [`super::pods::SENT`]) and the
 //! time, in nanoseconds since 1970. The last line it gets is a number: when it has noted so many, it
 //! prints both, a line each, and ends.
@@ -15,6 +17,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::pods::Answered;
 use crate::process;
+
+/// So long after its last word a controller has nothing left to do.
+pub(super) const QUIET: Duration = Duration::from_secs(3);
 
 pub(super) struct Running {
     child: Child,
@@ -58,6 +63,18 @@ impl Running {
         let begin = Instant::now();
         self.hears("all")?;
         Ok((begin.elapsed(), self.processor_time()?))
+    }
+
+    /// Its processor time from when it is full and quiet until as many reconciles have ended as there
+    /// are Pods.
+    pub(super) async fn from_full_until_all(mut self) -> Result<Duration> {
+        self.tell("go")?;
+        self.hears("full")?;
+        tokio::time::sleep(QUIET).await;
+        let before = self.processor_time()?;
+        self.tell("on")?;
+        self.hears("all")?;
+        Ok(self.processor_time()?.saturating_sub(before))
     }
 
     /// How long after they were answered the changes were reconciled, shortest first.

@@ -22,8 +22,9 @@ const AT_ONCE: usize = 32;
 /// One change is sent every so often: busy, but no server or controller is at its limit.
 const PACE: Duration = Duration::from_millis(2);
 
-/// Makes the Pods, with a status, and the ConfigMaps; returns how many bytes a Pod has in the API.
-pub(super) async fn fill(client: &Client, count: usize) -> Result<usize> {
+/// Makes the Pods, with a status, and the ConfigMaps, of which there are more; returns how many bytes
+/// a Pod has in the API.
+pub(super) async fn fill(client: &Client, pods: usize, configmaps: usize) -> Result<usize> {
     for number in 0..NAMESPACES {
         let namespace = json!({"metadata": {"name": format!("bench-{number}")}});
         send(client, "POST", "/api/v1/namespaces", "bench", &namespace).await?;
@@ -34,13 +35,15 @@ pub(super) async fn fill(client: &Client, count: usize) -> Result<usize> {
         tokio::spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
+                if number >= configmaps {
                     return Ok::<_, anyhow::Error>(());
                 }
-                let all = format!("/api/v1/namespaces/bench-{}/pods", number % NAMESPACES);
-                send(&client, "POST", &all, "kube-controller-manager", &pod(number)).await?;
-                let status = format!("{}/status", path(number));
-                send(&client, "PATCH", &status, "kubelet", &status_of(number)).await?;
+                if number < pods {
+                    let all = format!("/api/v1/namespaces/bench-{}/pods", number % NAMESPACES);
+                    send(&client, "POST", &all, "kube-controller-manager", &pod(number)).await?;
+                    let status = format!("{}/status", path(number));
+                    send(&client, "PATCH", &status, "kubelet", &status_of(number)).await?;
+                }
                 let all = format!("/api/v1/namespaces/bench-{}/configmaps", number % NAMESPACES);
                 let small = json!({"metadata": {"name": format!("small-{number:06}")}});
                 send(&client, "POST", &all, "bench", &small).await?;

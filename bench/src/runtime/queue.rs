@@ -40,8 +40,33 @@ fn median(depth: usize) -> Result<Duration> {
     Ok(passes[PASSES / 2])
 }
 
+/// All queues, measured in turn; of each figure the median.
+pub(super) fn in_turn(program: &Path, rounds: usize) -> Result<Vec<Queued>> {
+    let mut all: Vec<Vec<Queued>> = Vec::new();
+    for _ in 0..rounds {
+        let round = [ours()?].into_iter().chain(theirs(program)?);
+        for (place, queue) in round.enumerate() {
+            match all.get_mut(place) {
+                Some(queues) => queues.push(queue),
+                None => all.push(vec![queue]),
+            }
+        }
+    }
+    let middle = |queues: &[Queued], figure: fn(&Queued) -> Duration| {
+        let mut figures: Vec<_> = queues.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures[figures.len() / 2]
+    };
+    let median = |queues: &Vec<Queued>| Queued {
+        name: queues[0].name.clone(),
+        alone: middle(queues, |queue| queue.alone),
+        behind_many: middle(queues, |queue| queue.behind_many),
+    };
+    Ok(all.iter().map(median).collect())
+}
+
 /// Asks the program that has Go's queues.
-pub(super) fn theirs(program: &Path) -> Result<Vec<Queued>> {
+fn theirs(program: &Path) -> Result<Vec<Queued>> {
     let output = Command::new(program).arg("queue").output()?;
     ensure!(output.status.success(), "the queues of Go could not be measured");
     let nanoseconds = |text: &str| Ok::<_, anyhow::Error>(Duration::from_nanos(text.parse()?));

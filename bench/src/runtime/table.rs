@@ -21,8 +21,8 @@ pub(super) fn render(
          memory), the\nsame no-op controller with 10 workers on each runtime, one after the other. kube-rs is its \
          `Controller` as it comes, and\nonce more with managedFields dropped through its unstable streams; \
          controller-runtime drops managedFields, reads\nwithout copies, and had to give free memory back before it \
-         was weighed. Memory is resident memory beyond that of the\nidle process. CPU and time of a start are the medians of five. Events: {events} Pods were \
-         changed once each, one every 2 ms, in the server's own process; the time runs\nfrom the server's answer to the reconcile. In flight: {pods} ConfigMaps without data, each reconcile unfinished until so many later\nones have begun; what is compared is the runtimes' cost of many at once, not that of decoded objects in memory.\n\nMachine: {}.\n\n| figure |",
+         was weighed. Memory is resident memory beyond that of the\nidle process. CPU and time of a start are the medians of five, all controllers in turn. Events: {events} Pods were \
+         changed once each, one every 2 ms, in the server's own process; the time runs\nfrom the server's answer to the reconcile. In flight: ConfigMaps without data, each reconcile unfinished until so many later\nones have begun, {pods} of them from when so many are under way: what one costs that ends while another begins.\n\nMachine: {}.\n\n| figure |",
         process::machine(),
     );
     for (name, _) in all {
@@ -59,10 +59,8 @@ fn rows(pods: usize) -> Vec<Row> {
         row("event to reconcile, median", "ms", "", |it| milliseconds(it.median)),
         row("event to reconcile, p99", "ms", "2×", |it| milliseconds(it.p99)),
         row("CPU per event", "µs", "", |it| microseconds(it.event_cpu)),
-        row("CPU per ConfigMap, 10 reconciles in flight", "µs", "", |it| {
-            microseconds(it.in_flight[0])
-        }),
-        row("CPU per ConfigMap, 10000 in flight", "µs", "as with 10", |it| {
+        row("CPU per reconcile, 10 in flight", "µs", "", |it| microseconds(it.in_flight[0])),
+        row("CPU per reconcile, 10000 in flight", "µs", "as with 10", |it| {
             microseconds(it.in_flight[1])
         }),
     ]

@@ -27,8 +27,7 @@ const SENT: &str = "bench.homeostat.dev/sent";
 /// Counts reconciles and notes when changes were reconciled.
 #[derive(Default)]
 struct Seen {
-    pods: usize,
-    /// So many reconciles are kept unfinished until the last has begun.
+    /// So many reconciles are kept unfinished.
     in_flight: Option<usize>,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -41,13 +40,15 @@ struct Inner {
     /// Which change was reconciled, and when; nanoseconds since 1970, both.
     noted: Vec<(u128, u128)>,
     awaited: Option<Awaited>,
-    begun: usize,
     unfinished: VecDeque<oneshot::Sender<()>>,
+    /// Whether the oldest of them ends when one more begins.
+    goes_on: bool,
 }
 
 /// What the main task waits for; it is woken only then.
 #[derive(Clone, Copy)]
 enum Awaited {
+    Unfinished(usize),
     Reconciles(usize),
     Changes(usize),
 }
@@ -55,10 +56,15 @@ enum Awaited {
 impl Inner {
     fn is_reached(&self) -> bool {
         match self.awaited {
+            Some(Awaited::Unfinished(count)) => self.unfinished.len() >= count,
             Some(Awaited::Reconciles(count)) => self.count >= count,
             Some(Awaited::Changes(count)) => self.noted.len() >= count,
             None => false,
         }
+    }
+
+    fn end_oldest(&mut self) {
+        let _ = self.unfinished.pop_front().map(|end| end.send(()));
     }
 }
 
@@ -78,15 +84,18 @@ impl Seen {
         }
     }
 
-    /// Ends when `most` later reconciles have begun, or all.
-    fn hold(&self, most: usize) -> oneshot::Receiver<()> {
+    /// Ends when as many later reconciles have begun as are kept unfinished.
+    fn hold(&self) -> oneshot::Receiver<()> {
         let (end, ended) = oneshot::channel();
         let mut inner = self.inner.lock().unwrap();
-        inner.begun += 1;
         inner.unfinished.push_back(end);
-        let kept = if inner.begun >= self.pods { 0 } else { most - 1 };
-        while inner.unfinished.len() > kept {
-            let _ = inner.unfinished.pop_front().map(|end| end.send(()));
+        if inner.goes_on {
+            inner.end_oldest();
+        }
+        let reached = inner.is_reached();
+        drop(inner);
+        if reached {
+            self.changed.notify_one();
         }
         ended
     }
@@ -115,11 +124,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     println!("begin");
     commands.next_line().await?;
-    let seen = Arc::new(Seen { pods, in_flight, ..Seen::default() });
+    let seen = Arc::new(Seen { in_flight, ..Seen::default() });
     if in_flight.is_some() {
         tokio::spawn(run::<ConfigMap>(client, seen.clone(), stripped));
     } else {
         tokio::spawn(run::<Pod>(client, seen.clone(), stripped));
+    }
+    if let Some(most) = in_flight {
+        seen.wait(Awaited::Unfinished(most)).await;
+        println!("full");
+        commands.next_line().await?;
+        let mut inner = seen.inner.lock().unwrap();
+        inner.goes_on = true;
+        inner.end_oldest();
     }
     seen.wait(Awaited::Reconciles(pods)).await;
     println!("all");
@@ -158,8 +175,8 @@ where
 }
 
 async fn reconcile<K: ResourceExt>(object: Arc<K>, seen: Arc<Seen>) -> Result<Action, Infallible> {
-    if let Some(most) = seen.in_flight {
-        let _ = seen.hold(most).await;
+    if seen.in_flight.is_some() {
+        let _ = seen.hold().await;
     }
     seen.reconciled(&*object);
     Ok(Action::await_change())
