@@ -137,6 +137,15 @@ impl Machine {
         }
     }
 
+    /// Whether somebody else holds the lease, as far as is known here.
+    #[must_use]
+    pub fn is_anothers(&self, now: Duration) -> bool {
+        self.seen.as_ref().is_some_and(|Seen { record, since }| {
+            let has_holder = !record.holder.is_empty() && !self.is_ours(record);
+            has_holder && *since + record.duration > now
+        })
+    }
+
     /// One step; `dice` in `[0, 1)` spreads the attempts of several followers.
     #[expect(clippy::match_same_arms, reason = "a table of state and event, row by row")]
     pub fn step(&mut self, event: Event, now: Duration, dice: f64) -> Action {
