@@ -43,6 +43,9 @@ pub(super) fn adopt(
             described(),
             key(owner_meta)
         )));
+    } else {
+        // It has none, whatever it says: the API drops it, and so nobody would find it there.
+        child.namespace = None;
     }
     let uid = owner_meta.uid.clone().unwrap_or_default();
     let references = child.owner_references.get_or_insert_default();

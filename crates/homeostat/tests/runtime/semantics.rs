@@ -22,7 +22,7 @@
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
-//! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written` |
+//! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written`, `sets::a_cluster_scoped_child_that_names_a_namespace_is_kept_and_found` |
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
