@@ -88,15 +88,18 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     // First of all: whoever asks hears that there is a start under way.
     let sight = Arc::new(OnceLock::new());
     let listening = bound.map(|bound| bound.serve(env.clone(), Arc::clone(&sight)));
-    for definition in definitions {
-        crd::establish(&client, &env, &definition, ESTABLISH).await?;
+    for definition in &definitions {
+        crd::establish(&client, &env, definition, ESTABLISH).await?;
     }
 
-    // Before any cache: a list of a kind that is converted asks it.
+    // Before any cache, ours or the API's: a list of a kind that is converted asks it.
     let webhooks = match webhooks {
         Some(webhooks) => Some(webhooks.serve(&client, &caches, &env, &metrics).await?),
         None => None,
     };
+    for definition in &definitions {
+        crd::serve(&client, &env, definition, ESTABLISH).await?;
+    }
 
     let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
     let mut leadership = Leadership::new(&env, lease)?;

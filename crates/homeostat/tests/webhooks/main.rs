@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod restart;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
