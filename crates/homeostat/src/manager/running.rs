@@ -288,8 +288,8 @@ impl Running {
         self.observer.trouble.wait().await
     }
 
-    /// Stops intake, lets running reconciles and runnables finish within the grace, flushes events,
-    /// gives the lease back.
+    /// Stops intake, lets running reconciles, runnables and then answers of webhooks finish within
+    /// the grace, flushes events, gives the lease back.
     ///
     /// # Errors
     /// When something had to be dropped because it did not finish in time; everything is stopped
@@ -308,15 +308,20 @@ impl Running {
                 while task.join_next().await.is_some() {}
             }
         };
-        let in_time = self.env.timeout(self.grace, finish).await;
+        let until = self.env.instant() + self.grace;
+        let _ = self.env.timeout(self.grace, finish).await;
         let working = controllers.iter().filter(|one| !one.workers.is_empty());
         let still = runnables.iter().filter(|(_, task)| !task.is_empty());
         let late = working.map(|one| format!("reconciles of {}", one.name));
-        let late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
+        let mut late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
         drop((controllers, runnables));
         self.caches.stop();
         if let Some(webhooks) = self.webhooks {
-            webhooks.close().await;
+            // After the reconciles, whose writes it may be asked about.
+            let left = until.saturating_duration_since(self.env.instant());
+            if !webhooks.close(&self.env, left).await {
+                late.push("answers of webhooks".to_owned());
+            }
         }
         drop(self.close_events);
         if self.env.timeout(FLUSH, self.events).await.is_err() {
@@ -328,13 +333,10 @@ impl Running {
         if self.env.timeout(RELEASE, self.leadership.release()).await.is_err() {
             tracing::warn!("the lease was not given back in time");
         }
-        match in_time {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Error::transient(format!(
-                "{} did not finish within {:?}: dropped",
-                late.join(", "),
-                self.grace
-            ))),
+        if late.is_empty() {
+            return Ok(());
         }
+        let (late, grace) = (late.join(", "), self.grace);
+        Err(Error::transient(format!("{late} did not finish within {grace:?}: dropped")))
     }
 }
