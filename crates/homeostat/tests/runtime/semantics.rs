@@ -44,7 +44,7 @@
 //! | unstructured objects, metadata alone, field indexes | `kinds::*`, `partial::*` |
 //! | several namespaces, here also ones that change | `namespaces::*` |
 //! | who runs and why, in every line of the log | `spans::*` |
-//! | certificates of webhooks | `webhook::*`, `webhooks` |
+//! | certificates of webhooks | `webhook::*`, `webhooks`, `webhooks::refusal::*` |
 //! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `webhooks::a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it`, `webhooks::restart::a_manager_that_installs_and_converts_a_kind_starts_again_with_objects_of_the_old_version`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `webhooks::stop::*`, `signals` |
 //!
 //! | trap | test |
