@@ -33,7 +33,7 @@
 //! | writes: create, update, patch, apply, delete with preconditions | `children::*`, `patches::*`, `replaces::*`, `deletes::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
 //! | servers that serve only while leading (`OnlyServeWhenLeader`), by `Runnable::while_leading` | `lifecycle::leader_work_runs_in_each_term_and_writes_nothing_outside` |
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
-//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
+//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for`, `finalizers::*`, of things outside `outside::an_object_with_two_things_outside_takes_both_with_it` |
 //! | conditions | `condition::*`, `status::*` |
 //! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted`, `events::*` |
 //! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
