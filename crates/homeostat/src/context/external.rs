@@ -137,11 +137,17 @@ impl<K: AnyObject> Context<K> {
         token: String,
         thing: &E,
     ) -> Result<(E::Found, Change)> {
-        let found = match thing.find(Find::Token(&token)).await? {
-            Some(found) => found,
-            None => thing.create(&token).await?,
+        let (found, is_older) = match thing.find(Find::Token(&token)).await? {
+            Some(found) => (found, true),
+            None => (thing.create(&token).await?, false),
         };
         self.write_external(name, &Entry { token, id: Some(thing.id(&found)) }).await?;
+        if is_older {
+            // Made for a wish that may have changed since, and perhaps not to its end.
+            let (found, change) = thing.update(found).await?;
+            let is_same = change == Change::Unchanged;
+            return Ok((found, if is_same { Change::Created } else { change }));
+        }
         Ok((found, Change::Created))
     }
 

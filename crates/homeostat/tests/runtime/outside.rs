@@ -371,6 +371,23 @@ fn of_two_processes_that_begin_at_once_one_makes_the_thing() {
 }
 
 #[test]
+fn what_a_crash_left_behind_is_brought_up_to_date_when_it_is_found() {
+    on_cluster(async |cluster| {
+        cluster.create(&remembering("a", &json!({ "token": "t" }).to_string())).await;
+        let world = World::default();
+        put(&world, "id-9", "a", "t");
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let runs = cluster.runs(&running.journal(), 1).await.len();
+        let updated = world.0.lock().unwrap().updated.clone();
+        assert!(
+            updated.len() >= runs && updated.iter().all(|id| id == "id-9"),
+            "from the first on: {updated:?}"
+        );
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn an_object_with_two_things_outside_takes_both_with_it() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
