@@ -74,7 +74,7 @@
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again`, `lifecycle::a_runnable_that_wraps_the_lost_lease_runs_again_in_the_next_term` |
 //! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `leader::a_lease_in_a_namespace_that_is_not_there_is_said_in_the_readiness`, `leader::who_may_read_the_lease_but_not_write_it_is_not_ready`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
-//! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
+//! | a defaulter that drops fields its type does not know, or changes one whose parent is not there | `webhook::a_change_touches_only_what_the_handler_changed`, `webhook::a_change_in_a_field_that_the_object_left_out_can_be_applied` |
 //! | a lease that is deleted under its leader | `lease::there_are_never_two_leaders`, `lease::a_lease_that_is_deleted_is_made_anew_by_its_leader_and_by_others_once_its_time_is_up` |
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
 //! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
