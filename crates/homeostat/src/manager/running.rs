@@ -21,7 +21,7 @@ use crate::client;
 use crate::controller::{Launched, World, is_decided};
 use crate::crd;
 use crate::error::{Error, Result};
-use crate::event::Recorder;
+use crate::event::{Recorder, is_reporter};
 use crate::journal::Journal;
 use crate::webhook::Serving;
 
@@ -79,6 +79,13 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         let name = twice.name();
         return Err(Error::terminal(format!(
             "two controllers are named `{name}`; give one another name with Controller::named"
+        )));
+    }
+    if let Some(odd) = controllers.iter().map(|one| one.name()).find(|name| !is_reporter(name)) {
+        return Err(Error::terminal(format!(
+            "a controller cannot be named `{odd}`: its events and its field manager carry the name, \
+             which is up to 63 letters, digits, `-`, `_` and `.`, begins and ends with a letter or a \
+             digit, and may follow a domain and `/`; give it another with Controller::named"
         )));
     }
     let bound = match address {

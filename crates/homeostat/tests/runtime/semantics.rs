@@ -19,7 +19,7 @@
 //! | an event cuts a backoff short, and an edit always | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off`, `panics::an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_came_before` |
 //! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
-//! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+//! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing`, `events::a_controller_whose_name_events_cannot_carry_is_refused_at_the_start` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
 //! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written`, `sets::a_cluster_scoped_child_that_names_a_namespace_is_kept_and_found` |
