@@ -80,8 +80,8 @@ fn pointing_at_names(mut definition: CustomResourceDefinition) -> CustomResource
     definition
 }
 
-/// Applies `definition` and waits until it is served. An API that cannot be reached, or has no time,
-/// is asked again: a process that starts before its API is no broken one.
+/// Applies `definition` and waits until it is established. An API that cannot be reached, or has no
+/// time, is asked again: a process that starts before its API is no broken one.
 ///
 /// # Errors
 /// As [`install`], what the API said last once `limit` is over.
@@ -91,15 +91,38 @@ pub(crate) async fn establish(
     definition: &CustomResourceDefinition,
     limit: Duration,
 ) -> Result<()> {
+    let apply = || apply(client, definition.clone());
+    until(env, definition, limit, "established", apply).await
+}
+
+/// Waits until an established definition is served. Whoever converts its objects has to answer by
+/// now: kube-apiserver serves a version once it has read all objects in it.
+///
+/// # Errors
+/// When the connection fails; what the API said last once `limit` is over.
+pub(crate) async fn serve(
+    client: &kube::Client,
+    env: &Env,
+    definition: &CustomResourceDefinition,
+    limit: Duration,
+) -> Result<()> {
+    let wait = || wait_until_served(client, env, definition);
+    until(env, definition, limit, "served", wait).await
+}
+
+/// Tries until it works, fails for good, or `limit` is over.
+async fn until<F: Future<Output = Result<()>>>(
+    env: &Env,
+    definition: &CustomResourceDefinition,
+    limit: Duration,
+    what: &str,
+    attempt: impl Fn() -> F,
+) -> Result<()> {
     let name = definition.metadata.name.as_deref().unwrap_or_default();
     let mut last = None;
-    let established = async {
+    let done = async {
         loop {
-            let attempt = async {
-                apply(client, definition.clone()).await?;
-                wait_until_served(client, env, definition).await
-            };
-            match Box::pin(attempt).await {
+            match Box::pin(attempt()).await {
                 Err(error) if may_pass(&error) => {
                     let why = error.chain();
                     if is_told(&error) {
@@ -118,9 +141,9 @@ pub(crate) async fn establish(
             }
         }
     };
-    env.timeout(limit, established).await.unwrap_or_else(|_| {
+    env.timeout(limit, done).await.unwrap_or_else(|_| {
         let why = last.map(|last| format!(": {last}")).unwrap_or_default();
-        Err(Error::transient(format!("{name} was not established within {limit:?}{why}")))
+        Err(Error::transient(format!("{name} was not {what} within {limit:?}{why}")))
     })
 }
 

@@ -184,8 +184,8 @@ pub enum Outside<F> {
     },
     /// It is not there, and is only looked at.
     Absent,
-    /// The object is being deleted and the thing was seen to: the reconcile should return
-    /// [`crate::Outcome::Done`].
+    /// The object is being deleted and the thing was seen to: the reconcile should ask for its other
+    /// things, if it has any, and return [`crate::Outcome::Done`].
     Removed,
 }
 

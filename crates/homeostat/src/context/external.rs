@@ -27,6 +27,25 @@ impl<K: AnyObject> Context<K> {
     /// a stranger's has taken its place. The outside sends no events: return
     /// [`crate::Outcome::RequeueAfter`] to look again.
     ///
+    /// An object with several things asks for all of them before it returns, also when the first is
+    /// [`Outside::Removed`]: each holds the object back by a finalizer of its own, as several of
+    /// [`Self::finalizer`] do.
+    ///
+    /// ```
+    /// # use homeostat::external::{External, Outside, Policy};
+    /// # use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+    /// # use homeostat::{Context, Outcome, Result};
+    /// # async fn reconcile<A, B>(ctx: Context<ConfigMap>, zone: A, record: B) -> Result<Outcome>
+    /// # where A: External, B: External {
+    /// let zone = ctx.external("zone", Policy::default(), &zone).await?;
+    /// let record = ctx.external("record", Policy::default(), &record).await?;
+    /// if let (Outside::Removed, _) | (_, Outside::Removed) = (&zone, &record) {
+    ///     return Ok(Outcome::Done);
+    /// }
+    /// # Ok(Outcome::Done)
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotOurs`] for a stranger's thing: a reconcile that ends with it runs again every
     /// 30 s, so that the object goes on by itself once the thing is gone. What the thing or the API
@@ -118,11 +137,17 @@ impl<K: AnyObject> Context<K> {
         token: String,
         thing: &E,
     ) -> Result<(E::Found, Change)> {
-        let found = match thing.find(Find::Token(&token)).await? {
-            Some(found) => found,
-            None => thing.create(&token).await?,
+        let (found, is_older) = match thing.find(Find::Token(&token)).await? {
+            Some(found) => (found, true),
+            None => (thing.create(&token).await?, false),
         };
         self.write_external(name, &Entry { token, id: Some(thing.id(&found)) }).await?;
+        if is_older {
+            // Made for a wish that may have changed since, and perhaps not to its end.
+            let (found, change) = thing.update(found).await?;
+            let is_same = change == Change::Unchanged;
+            return Ok((found, if is_same { Change::Created } else { change }));
+        }
         Ok((found, Change::Created))
     }
 

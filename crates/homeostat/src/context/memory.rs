@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     pub(crate) unmarked: u32,
     /// Whether somebody was told that the key is given up, which its primary does not show yet.
     pub(crate) given_up: bool,
+    /// Whether somebody was told of a finalizer that the primary waits for in vain.
+    pub(super) finalizer_named: bool,
     /// A change of the primary that the runtime itself makes and that must not wake the key.
     own_step: Option<OwnStep>,
 }
@@ -60,6 +62,7 @@ impl Memory {
             && (undecodable.is_none() && terminal.is_none() && self.own_step.is_none())
             && (self.conflicts, self.failures, self.unmarked) == (0, 0, 0)
             && !self.given_up
+            && !self.finalizer_named
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.

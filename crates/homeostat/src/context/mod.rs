@@ -124,6 +124,8 @@ pub(crate) struct Shared {
     pub(crate) begun: AtomicU64,
     /// How long a request may take.
     pub(crate) request_limit: Duration,
+    /// The finalizers that any reconcile has asked for.
+    pub(crate) finalizers: Mutex<BTreeSet<String>>,
 }
 
 impl Shared {
@@ -195,6 +197,8 @@ struct Run<K> {
     said_degraded: Mutex<Option<String>>,
     /// Whether something outside the cluster, which tells nobody when it goes, was in the way.
     waits_outside: AtomicBool,
+    /// The finalizers that this reconcile asked for.
+    finalizers: Mutex<finalizer::Asked>,
 }
 
 impl<K: AnyObject> Context<K> {
@@ -213,6 +217,7 @@ impl<K: AnyObject> Context<K> {
             said_ready,
             said_degraded,
             waits_outside,
+            finalizers: Mutex::default(),
         };
         Self { run: Arc::new(run) }
     }

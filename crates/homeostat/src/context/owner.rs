@@ -43,6 +43,9 @@ pub(super) fn adopt(
             described(),
             key(owner_meta)
         )));
+    } else {
+        // It has none, whatever it says: the API drops it, and so nobody would find it there.
+        child.namespace = None;
     }
     let uid = owner_meta.uid.clone().unwrap_or_default();
     let references = child.owner_references.get_or_insert_default();
@@ -96,7 +99,9 @@ pub(super) fn check(
         return Ok(());
     }
     let (kind, name, uid) = (&controller.kind, &controller.name, &controller.uid);
-    if *kind == owner_kind.kind() && Some(name) == meta.name.as_ref() {
+    let group = controller.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let is_our_kind = *kind == owner_kind.kind() && group == owner_kind.group();
+    if is_our_kind && Some(name) == meta.name.as_ref() {
         // The garbage collector is about to remove it: worth waiting for.
         let object = object();
         return Err(Error::transient(format!(
@@ -160,6 +165,10 @@ mod tests {
         let mut later = owner();
         later.uid = Some("2".into());
         assert!(!check(&later, &kind, &child, true).unwrap_err().is_terminal());
+        // Another group may use our kind's word and know somebody of our name.
+        let mut theirs = child.clone();
+        theirs.owner_references.as_mut().unwrap()[0].api_version = "example.com/v1".to_owned();
+        assert!(check(&later, &kind, &theirs, true).unwrap_err().is_terminal());
         later.name = Some("other".into());
         let error = check(&later, &kind, &child, true).unwrap_err();
         assert!(error.is_terminal() && error.to_string().contains("ConfigMap web"), "{error}");

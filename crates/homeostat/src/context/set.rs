@@ -86,8 +86,8 @@ impl<K: AnyObject> Context<K> {
     pub(super) fn key_of_child<T: AnyObject>(&self, kind: &Kind, child: &T) -> Key {
         let key = Key::of(child);
         match key.namespace() {
-            Some(_) => key,
-            None => self.key_beside(kind, key.name()),
+            Some(_) if kind.is_namespaced() => key,
+            _ => self.key_beside(kind, key.name()),
         }
     }
 }

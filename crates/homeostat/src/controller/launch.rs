@@ -192,6 +192,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             stale: world.metrics.stale(&name),
             begun: AtomicU64::new(0),
             request_limit,
+            finalizers: Mutex::default(),
         });
         let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
         world.metrics.workers.get_or_create(&metrics::of(&name)).set(count);

@@ -184,6 +184,8 @@ impl<K: AnyObject> Controller<K> {
     }
 
     /// Another name, for logs, events and the field manager; the lower-case kind by default.
+    /// One that events cannot carry is an error at the start: up to 63 letters, digits, `-`, `_` and
+    /// `.`, with a letter or digit at either end, perhaps after a domain and `/`.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);

@@ -11,6 +11,7 @@ mod name;
 mod recorder;
 
 pub use draft::EventDraft;
+pub(crate) use name::is_reporter;
 pub use recorder::Recorder;
 
 use k8s_openapi::api::core::v1::ObjectReference;

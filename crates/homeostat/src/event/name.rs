@@ -5,6 +5,10 @@ use k8s_openapi::api::core::v1::ObjectReference;
 
 /// The API allows no longer names.
 const LONGEST: usize = 253;
+/// Nor longer names of field managers.
+const LONGEST_MANAGER: usize = 128;
+/// Nor longer qualified names, without their domain.
+const LONGEST_WORD: usize = 63;
 
 /// A name for an event about `regarding`, told apart from others by `number`. An object whose name
 /// is none for an event (roles may have colons, long names leave no room) lends it its uid.
@@ -13,6 +17,22 @@ pub(super) fn of(regarding: &ObjectReference, number: &str) -> String {
     let fits = |stem: &&str| is_subdomain(stem) && stem.len() + 1 + number.len() <= LONGEST;
     let stem = stems.into_iter().flatten().map(String::as_str).find(fits);
     format!("{}.{number}", stem.unwrap_or("unknown"))
+}
+
+/// Whether events may name it as who reports them: a qualified name, as keys of labels are; and short
+/// enough for a field manager.
+pub(crate) fn is_reporter(name: &str) -> bool {
+    let (domain, word) = match name.split_once('/') {
+        Some((domain, word)) => (Some(domain), word),
+        None => (None, name),
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let outer = [word.bytes().next(), word.bytes().last()];
+    name.len() <= LONGEST_MANAGER
+        && word.len() <= LONGEST_WORD
+        && word.bytes().all(plain)
+        && outer.iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()))
+        && domain.is_none_or(is_subdomain)
 }
 
 /// Whether it is a DNS subdomain, as names of most kinds have to be.

@@ -28,14 +28,17 @@ pub(crate) struct Hand {
     contact: Arc<Mutex<Contact>>,
 }
 
-/// When the API last answered for the lease.
+/// How the API answers for the lease.
 #[derive(Debug)]
 struct Contact {
+    /// When it last did.
     at: Instant,
-    /// How long it may be silent.
+    /// How long it may be silent, and how long a lease may be neither written nor another's.
     patience: Duration,
     /// What went wrong since.
     failure: Option<String>,
+    /// Since when it cannot be written, and why: that it can be read is no comfort.
+    unwritten: Option<(Instant, String)>,
 }
 
 impl Hand {
@@ -49,6 +52,18 @@ impl Hand {
     pub(crate) fn failed(&self, why: impl Into<String>) {
         lock(&self.contact).failure = Some(why.into());
     }
+
+    /// The lease should have been written and was not.
+    pub(crate) fn not_written(&self, why: impl Into<String>) {
+        let mut contact = lock(&self.contact);
+        let since = contact.unwritten.as_ref().map_or(self.env.instant(), |(since, _)| *since);
+        contact.unwritten = Some((since, why.into()));
+    }
+
+    /// Somebody has the lease, this process or another: whatever was refused is of no matter.
+    pub(crate) fn settled(&self) {
+        lock(&self.contact).unwritten = None;
+    }
 }
 
 impl Fence {
@@ -60,19 +75,26 @@ impl Fence {
     /// A closed fence and the hand that opens it. The lease may be silent for `patience`.
     pub(crate) fn closed(env: Env, patience: Duration) -> (Self, Hand) {
         let (sender, until) = watch::channel(None);
-        let contact = Contact { at: env.instant(), patience, failure: None };
+        let contact = Contact { at: env.instant(), patience, failure: None, unwritten: None };
         let contact = Arc::new(Mutex::new(contact));
         let hand = Hand { env: env.clone(), until: sender, contact: Arc::clone(&contact) };
         (Self { env, until: Some(until), contact: Some(contact) }, hand)
     }
 
-    /// What is wrong with the lease, whoever holds it: nobody has heard of it for too long.
+    /// What is wrong with the lease, whoever holds it: nobody has heard of it for too long, or
+    /// nobody holds it and it cannot be written.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let contact = lock(self.contact.as_ref()?);
-        let silent = self.env.instant().saturating_duration_since(contact.at);
-        let why = contact.failure.as_deref().unwrap_or("nobody looks at it");
-        (silent > contact.patience).then(|| format!("not heard of for {silent:.0?}: {why}"))
+        let now = self.env.instant();
+        let silent = now.saturating_duration_since(contact.at);
+        if silent > contact.patience {
+            let why = contact.failure.as_deref().unwrap_or("nobody looks at it");
+            return Some(format!("not heard of for {silent:.0?}: {why}"));
+        }
+        let (since, why) = contact.unwritten.as_ref()?;
+        let vain = now.saturating_duration_since(*since);
+        (vain > contact.patience).then(|| format!("not written for {vain:.0?}: {why}"))
     }
 
     /// Whether there is a lease.

@@ -112,13 +112,16 @@ pub struct Machine {
     ready: bool,
     /// Since when nobody holds the lease.
     vacant: Option<Duration>,
+    /// Since when there is no lease where one was seen.
+    missing: Option<Duration>,
 }
 
 impl Machine {
     /// A contender that has looked at nothing yet.
     #[must_use]
     pub fn new(terms: Terms) -> Self {
-        Self { terms, state: State::Following, seen: None, sent: None, ready: true, vacant: None }
+        let (seen, sent, vacant, missing) = (None, None, None, None);
+        Self { terms, state: State::Following, seen, sent, ready: true, vacant, missing }
     }
 
     /// Gives precedence to others from now on, or no longer. Who is not ready takes the lease only
@@ -135,6 +138,15 @@ impl Machine {
             State::Leading { renewed } => Some(renewed + self.terms.deadline),
             _ => None,
         }
+    }
+
+    /// Whether somebody else holds the lease, as far as is known here.
+    #[must_use]
+    pub fn is_anothers(&self, now: Duration) -> bool {
+        self.seen.as_ref().is_some_and(|Seen { record, since }| {
+            let has_holder = !record.holder.is_empty() && !self.is_ours(record);
+            has_holder && *since + record.duration > now
+        })
     }
 
     /// One step; `dice` in `[0, 1)` spreads the attempts of several followers.
@@ -159,10 +171,7 @@ impl Machine {
             (State::Releasing, _) => self.end(),
             (State::Following, Event::Go) => Action::Read,
             (State::Leading { .. }, Event::Go) => self.write(now),
-            (_, Event::Found(None)) => {
-                self.seen = None;
-                self.take(now, dice)
-            }
+            (_, Event::Found(None)) => self.found_none(now, dice),
             (_, Event::Found(Some(record))) => self.found(record, now, dice),
             (_, Event::Written(version)) => self.written(version, sent, now),
             (State::Leading { .. }, Event::Conflict) => Action::Read,
@@ -189,6 +198,21 @@ impl Machine {
         }
         self.vacant = None;
         self.pause_until(expires, now, dice)
+    }
+
+    /// There is no lease. Who has seen one gives its holder the time to make it anew: a leader that
+    /// has not noticed yet still leads. A leader does so at once.
+    fn found_none(&mut self, now: Duration, dice: f64) -> Action {
+        let follows = matches!(self.state, State::Following);
+        if let Some(seen) = self.seen.as_ref().filter(|_| follows) {
+            let lasts = seen.record.duration.max(self.terms.duration);
+            let turn = *self.missing.get_or_insert(now) + lasts;
+            if now < turn {
+                return self.pause_until(turn, now, dice);
+            }
+        }
+        self.seen = None;
+        self.take(now, dice)
     }
 
     /// Takes a lease that nobody holds, as soon as it is our turn.
@@ -243,7 +267,7 @@ impl Machine {
     fn see(&mut self, record: Record, now: Duration) {
         let known = self.seen.as_ref().filter(|seen| seen.record == record);
         let since = known.map_or(now, |seen| seen.since);
-        self.seen = Some(Seen { record, since });
+        (self.seen, self.missing) = (Some(Seen { record, since }), None);
     }
 
     fn pause(&self, dice: f64) -> Action {

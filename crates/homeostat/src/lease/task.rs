@@ -44,6 +44,9 @@ pub(crate) async fn run(
         let now = env.instant().saturating_duration_since(origin);
         let action = machine.step(event, now, env.random_unit());
         publish(&post.hand.until, machine.leads_until().map(|until| origin + until), &post.name);
+        if machine.is_anothers(now) {
+            post.hand.settled();
+        }
         // No answer is waited for longer than the lease is held by anybody.
         let limit = deadline / 2;
         event = match action {
@@ -63,7 +66,11 @@ pub(crate) async fn run(
                 heard
             }
             write @ Action::Write { .. } => {
-                post.hear(env.timeout(limit, post.write(write)).await.ok())
+                let answer = env.timeout(limit, post.write(write)).await.ok();
+                if answer.is_none() {
+                    post.hand.not_written("no answer");
+                }
+                post.hear(answer)
             }
         };
     }
@@ -155,10 +162,20 @@ impl Post {
             },
         };
         match written {
-            Ok(lease) => Event::Written(lease.metadata.resource_version.unwrap_or_default()),
-            // Somebody else wrote it, made it, or removed it.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Event::Conflict,
-            Err(error) => self.failed(&error),
+            Ok(lease) => {
+                self.hand.settled();
+                Event::Written(lease.metadata.resource_version.unwrap_or_default())
+            }
+            // Somebody else wrote it or made it.
+            Err(kube::Error::Api(status)) if status.code == 409 => Event::Conflict,
+            // Somebody removed it. What is made has nothing that could be missing but its namespace.
+            Err(kube::Error::Api(status)) if status.code == 404 && over.is_some() => {
+                Event::Conflict
+            }
+            Err(error) => {
+                self.hand.not_written(error.to_string());
+                self.failed(&error)
+            }
         }
     }
 

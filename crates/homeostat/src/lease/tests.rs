@@ -33,6 +33,8 @@ enum Move {
     /// Time passes, for everybody.
     Pass(u64),
     Stop(usize),
+    /// Somebody deletes the lease.
+    Delete,
 }
 
 fn one_move() -> impl Strategy<Value = Move> {
@@ -46,6 +48,7 @@ fn one_move() -> impl Strategy<Value = Move> {
         6 => (1_u64..4000).prop_map(Move::Pass),
         1 => (4000_u64..20_000).prop_map(Move::Pass),
         1 => (0_usize..3).prop_map(Move::Stop),
+        1 => Just(Move::Delete),
     ]
 }
 
@@ -55,10 +58,13 @@ struct Contender {
     skew: Duration,
     action: Action,
     since: Duration,
+    /// Whether it has seen that there is a lease.
+    knows: bool,
 }
 
 impl Contender {
     fn step(&mut self, event: Event, now: Duration) {
+        self.knows |= matches!(event, Event::Found(Some(_)) | Event::Written(_));
         self.action = self.machine.step(event, now + self.skew, 0.3);
         self.since = now;
     }
@@ -102,6 +108,7 @@ fn contenders() -> Vec<Contender> {
         skew: MILLISECOND * u32::try_from(skew).unwrap(),
         action: Action::Wait(Duration::ZERO),
         since: Duration::ZERO,
+        knows: false,
     };
     skews.into_iter().enumerate().map(contender).collect()
 }
@@ -112,8 +119,17 @@ proptest! {
     #[test]
     fn there_are_never_two_leaders(moves in proptest::collection::vec(one_move(), 1..120)) {
         let (mut api, mut all, mut now) = (Api::default(), contenders(), Duration::ZERO);
+        let mut deleted = false;
         for one in moves {
             match one {
+                // Who has never seen it cannot know that it is missing, nor can a request that is
+                // on its way; and of two deletions in a row the second may go unnoticed.
+                Move::Delete => {
+                    let writes = |one: &Contender| matches!(one.action, Action::Write { .. });
+                    if !deleted && all.iter().all(|one| one.knows && !writes(one)) {
+                        deleted = api.lease.take().is_some();
+                    }
+                }
                 Move::Pass(time) => now += Duration::from_millis(time),
                 Move::Stop(who) => {
                     if matches!(all[who].action, Action::Wait(_)) {
@@ -212,4 +228,18 @@ fn a_leader_that_cannot_renew_gives_up_before_its_lease_expires() {
         }
     }
     assert!(now < renewed + terms("").duration);
+}
+
+#[test]
+fn a_lease_that_is_deleted_is_made_anew_by_its_leader_and_by_others_once_its_time_is_up() {
+    let (mut api, mut all, mut now) = (Api::default(), contenders(), Duration::ZERO);
+    assert_eq!(run(&mut api, &mut all, &mut now, 10_000), [0]);
+    api.lease = None;
+    assert_eq!(run(&mut api, &mut all, &mut now, 3_000), [0]);
+    assert_eq!(api.lease.as_ref().map(|lease| &*lease.holder), Some("0"), "within a renewal");
+    // Nobody is left who would.
+    all.remove(0);
+    api.lease = None;
+    assert_eq!(run(&mut api, &mut all, &mut now, 14_000), [0_usize; 0]);
+    assert_eq!(run(&mut api, &mut all, &mut now, 6_000).len(), 1);
 }

@@ -106,7 +106,9 @@ impl Runnable {
                 ended = self.once(work.clone()) => ended,
             };
             match ended {
-                Err(Error::NotLeader) | Ok(()) => {}
+                Ok(()) => {}
+                // Whatever words it was put in.
+                Err(error) if error.is_lost_lease() => {}
                 Err(error) => return Err(error),
             }
             // Over for this term, or for good when there is no other.

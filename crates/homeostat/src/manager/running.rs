@@ -21,7 +21,7 @@ use crate::client;
 use crate::controller::{Launched, World, is_decided};
 use crate::crd;
 use crate::error::{Error, Result};
-use crate::event::Recorder;
+use crate::event::{Recorder, is_reporter};
 use crate::journal::Journal;
 use crate::webhook::Serving;
 
@@ -81,6 +81,13 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
             "two controllers are named `{name}`; give one another name with Controller::named"
         )));
     }
+    if let Some(odd) = controllers.iter().map(|one| one.name()).find(|name| !is_reporter(name)) {
+        return Err(Error::terminal(format!(
+            "a controller cannot be named `{odd}`: its events and its field manager carry the name, \
+             which is up to 63 letters, digits, `-`, `_` and `.`, begins and ends with a letter or a \
+             digit, and may follow a domain and `/`; give it another with Controller::named"
+        )));
+    }
     let bound = match address {
         Some(address) => Some(listen::bind(address).await?),
         None => None,
@@ -88,15 +95,18 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     // First of all: whoever asks hears that there is a start under way.
     let sight = Arc::new(OnceLock::new());
     let listening = bound.map(|bound| bound.serve(env.clone(), Arc::clone(&sight)));
-    for definition in definitions {
-        crd::establish(&client, &env, &definition, ESTABLISH).await?;
+    for definition in &definitions {
+        crd::establish(&client, &env, definition, ESTABLISH).await?;
     }
 
-    // Before any cache: a list of a kind that is converted asks it.
+    // Before any cache, ours or the API's: a list of a kind that is converted asks it.
     let webhooks = match webhooks {
         Some(webhooks) => Some(webhooks.serve(&client, &caches, &env, &metrics).await?),
         None => None,
     };
+    for definition in &definitions {
+        crd::serve(&client, &env, definition, ESTABLISH).await?;
+    }
 
     let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
     let mut leadership = Leadership::new(&env, lease)?;
@@ -285,8 +295,8 @@ impl Running {
         self.observer.trouble.wait().await
     }
 
-    /// Stops intake, lets running reconciles and runnables finish within the grace, flushes events,
-    /// gives the lease back.
+    /// Stops intake, lets running reconciles, runnables and then answers of webhooks finish within
+    /// the grace, flushes events, gives the lease back.
     ///
     /// # Errors
     /// When something had to be dropped because it did not finish in time; everything is stopped
@@ -305,15 +315,20 @@ impl Running {
                 while task.join_next().await.is_some() {}
             }
         };
-        let in_time = self.env.timeout(self.grace, finish).await;
+        let until = self.env.instant() + self.grace;
+        let _ = self.env.timeout(self.grace, finish).await;
         let working = controllers.iter().filter(|one| !one.workers.is_empty());
         let still = runnables.iter().filter(|(_, task)| !task.is_empty());
         let late = working.map(|one| format!("reconciles of {}", one.name));
-        let late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
+        let mut late: Vec<String> = late.chain(still.map(|(name, _)| name.to_string())).collect();
         drop((controllers, runnables));
         self.caches.stop();
         if let Some(webhooks) = self.webhooks {
-            webhooks.close().await;
+            // After the reconciles, whose writes it may be asked about.
+            let left = until.saturating_duration_since(self.env.instant());
+            if !webhooks.close(&self.env, left).await {
+                late.push("answers of webhooks".to_owned());
+            }
         }
         drop(self.close_events);
         if self.env.timeout(FLUSH, self.events).await.is_err() {
@@ -325,13 +340,10 @@ impl Running {
         if self.env.timeout(RELEASE, self.leadership.release()).await.is_err() {
             tracing::warn!("the lease was not given back in time");
         }
-        match in_time {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Error::transient(format!(
-                "{} did not finish within {:?}: dropped",
-                late.join(", "),
-                self.grace
-            ))),
+        if late.is_empty() {
+            return Ok(());
         }
+        let (late, grace) = (late.join(", "), self.grace);
+        Err(Error::transient(format!("{late} did not finish within {grace:?}: dropped")))
     }
 }

@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+use super::papers::Papers;
 use super::self_signed::SelfSigned;
 use crate::error::{Error, Result};
 
@@ -81,6 +82,8 @@ struct State {
     changed: Option<SystemTime>,
     looked: Instant,
     problem: Option<String>,
+    /// Where it comes from, if the server made it for itself.
+    papers: Option<Papers>,
 }
 
 impl Current {
@@ -91,15 +94,15 @@ impl Current {
     ) -> Result<Self> {
         let Certificate(origin) = certificate;
         let changed = changed(&origin).await;
-        let acceptor = match &origin {
+        let (acceptor, papers) = match &origin {
             Origin::SelfSigned(own) => {
                 let (papers, _) = own.papers(client, &env).await?;
-                tls(papers.certificate.as_bytes(), papers.key.as_bytes())
+                (tls(papers.certificate.as_bytes(), papers.key.as_bytes()), Some(papers))
             }
-            given => acceptor(given).await,
+            given => (acceptor(given).await, None),
         };
         let acceptor = acceptor.map_err(Error::terminal)?;
-        let state = State { acceptor, changed, looked: env.instant(), problem: None };
+        let state = State { acceptor, changed, looked: env.instant(), problem: None, papers };
         Ok(Self { origin, env, state: Mutex::new(state) })
     }
 
@@ -140,11 +143,20 @@ impl Current {
         }
     }
 
-    /// Uses that one from the next connection on.
-    pub(super) fn renew(&self, certificate: &str, key: &str) -> Result<(), String> {
-        let acceptor = tls(certificate.as_bytes(), key.as_bytes())?;
-        self.with(|state| state.acceptor = acceptor);
+    /// Uses those from the next connection on.
+    pub(super) fn renew(&self, papers: Papers) -> Result<(), String> {
+        let acceptor = tls(papers.certificate.as_bytes(), papers.key.as_bytes())?;
+        self.with(|state| (state.acceptor, state.papers) = (acceptor, Some(papers)));
         Ok(())
+    }
+
+    /// Whether who trusts the certificate in use trusts that of `papers`, or will soon trust neither.
+    pub(super) fn is_no_worse(&self, papers: &Papers) -> bool {
+        let now = self.env.now();
+        self.with(|state| {
+            let used = state.papers.as_ref();
+            used.is_none_or(|used| used.bundle == papers.bundle || used.ends_soon(now))
+        })
     }
 
     pub(super) fn set_problem(&self, problem: Option<String>) {

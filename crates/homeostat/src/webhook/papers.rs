@@ -94,6 +94,12 @@ impl Papers {
         Ok((papers, due))
     }
 
+    /// Whether the certificate is good for hardly any longer.
+    pub(super) fn ends_soon(&self, now: Timestamp) -> bool {
+        let ends = Seen::read(&self.certificate, &self.key).map(|seen| seen.until);
+        ends.is_none_or(|ends| ends < seconds(now) + EARLIER.as_secs().cast_signed())
+    }
+
     /// The authority, if it is one and its key is here.
     fn authority(&self) -> Option<Seen> {
         let pem = first_pem(&self.bundle)?;
@@ -120,6 +126,8 @@ struct Seen {
     is_authority: bool,
     /// When a third of its life is left.
     due: Timestamp,
+    /// When it ends, in seconds.
+    until: i64,
 }
 
 impl Seen {
@@ -144,6 +152,7 @@ impl Seen {
             names,
             is_authority: certificate.is_ca(),
             due: due(Timestamp::from_second(from).ok()?, until),
+            until,
         })
     }
 }

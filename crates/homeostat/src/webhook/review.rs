@@ -168,8 +168,9 @@ impl Question {
         })
     }
 
-    /// The answer as the API wants it. A change becomes a JSON patch between the object through its
-    /// type and the answer, so that fields the type does not know are never touched.
+    /// The answer as the API wants it. What differs between the object through its type and the
+    /// answer is laid over the object as it came, and a JSON patch says that: fields the type does not
+    /// know are never touched, and what it makes up is no part of the patch's way.
     pub(super) fn answer<K: Object>(&self, answer: Answer) -> Result<Value> {
         let mut response = json!({ "uid": self.request.uid, "allowed": true });
         match answer.verdict {
@@ -181,7 +182,10 @@ impl Question {
             Verdict::Change(after) => {
                 let before = self.review::<K>()?.object;
                 let before = serde_json::to_value(before).map_err(Error::terminal)?;
-                let patch = json_patch::diff(&before, &after);
+                let sent = self.request.object.clone().unwrap_or_default();
+                let mut wanted = sent.clone();
+                lay_over(&mut wanted, &before, after);
+                let patch = json_patch::diff(&sent, &wanted);
                 if !patch.is_empty() {
                     let text = serde_json::to_vec(&patch).map_err(Error::terminal)?;
                     response["patchType"] = "JSONPatch".into();
@@ -194,6 +198,53 @@ impl Question {
         }
         let version = self.api_version.as_deref().unwrap_or("admission.k8s.io/v1");
         Ok(json!({ "apiVersion": version, "kind": "AdmissionReview", "response": response }))
+    }
+}
+
+/// Changes `sent` as `before` was changed into `after`, and nothing else.
+fn lay_over(sent: &mut Value, before: &Value, after: Value) {
+    if *before == after {
+        return;
+    }
+    match (sent, before, after) {
+        (Value::Object(sent), Value::Object(before), Value::Object(after)) => {
+            for gone in before.keys().filter(|name| !after.contains_key(*name)) {
+                sent.shift_remove(gone);
+            }
+            for (name, new) in after {
+                match (sent.get_mut(&name), before.get(&name)) {
+                    (Some(there), Some(old)) => lay_over(there, old, new),
+                    (None, Some(old)) if *old == new => {}
+                    _ => drop(sent.insert(name, new)),
+                }
+            }
+        }
+        (Value::Array(sent), Value::Array(before), Value::Array(after))
+            if sent.len() == before.len() =>
+        {
+            let old = std::mem::take(sent);
+            for (index, new) in after.iter().enumerate() {
+                let was = before.get(index);
+                // The same item, wherever it stands now.
+                let same = if was == Some(new) {
+                    Some(index)
+                } else {
+                    before.iter().position(|item| item == new)
+                };
+                let replaced = was.filter(|was| !after.contains(was));
+                sent.push(match (same, replaced) {
+                    (Some(same), _) => old[same].clone(),
+                    // What stands in the place of one that went is that one, changed.
+                    (None, Some(was)) => {
+                        let mut item = old[index].clone();
+                        lay_over(&mut item, was, new.clone());
+                        item
+                    }
+                    (None, None) => new.clone(),
+                });
+            }
+        }
+        (sent, _, after) => *sent = after,
     }
 }
 

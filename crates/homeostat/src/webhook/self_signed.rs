@@ -160,7 +160,11 @@ impl SelfSigned {
         Err(Error::transient(format!("Secret {} is written by others all the time", self.secret)))
     }
 
-    /// One round; returns when the papers are due. What is trusted goes before what is shown.
+    /// One round; returns when the papers are due. What is trusted goes before what is shown: a
+    /// certificate of another authority waits until all are told, or until the one in use ends.
+    ///
+    /// # Errors
+    /// What kept somebody from being told; the others are.
     async fn round(
         &self,
         client: &kube::Client,
@@ -168,13 +172,23 @@ impl SelfSigned {
         current: &Current,
     ) -> Result<Timestamp> {
         let (papers, due) = self.papers(client, env).await?;
-        let mut missing = Vec::new();
+        let (mut missing, mut untold) = (Vec::new(), Vec::new());
         for (kind, name) in &self.told {
-            if !bundle::tell(client, kind, name, &papers.bundle).await? {
-                missing.push(format!("{kind} {name} is not there"));
+            match bundle::tell(client, kind, name, &papers.bundle).await {
+                Ok(true) => {}
+                Ok(false) => missing.push(format!("{kind} {name} is not there")),
+                Err(error) => {
+                    untold.push(format!("{kind} {name} cannot be told: {}", error.chain()));
+                }
             }
         }
-        current.renew(&papers.certificate, &papers.key).map_err(Error::terminal)?;
+        if untold.is_empty() || current.is_no_worse(&papers) {
+            current.renew(papers).map_err(Error::terminal)?;
+        }
+        if !untold.is_empty() {
+            untold.append(&mut missing);
+            return Err(Error::transient(untold.join(", ")));
+        }
         current.set_problem((!missing.is_empty()).then(|| missing.join(", ")));
         Ok(due)
     }

@@ -16,7 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Handler;
@@ -40,20 +40,28 @@ pub(super) struct Site {
     pub(super) metrics: Metrics,
 }
 
-/// A listener that answers until it is dropped.
+/// A listener that answers until it is closed; dropped, it ends at once.
 pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
     certificate: Arc<Current>,
-    accept: JoinHandle<Option<Infallible>>,
+    accept: JoinHandle<Option<()>>,
+    /// Cancelled when nobody new is answered.
+    closing: CancellationToken,
     running: CancellationToken,
     stop: DropGuard,
 }
 
 impl Serving {
-    /// Answers nobody new, and gives the address back.
-    pub(crate) async fn close(self) {
+    /// Answers nobody new, gives the address back, and lets the answers that are being given finish
+    /// within `limit`; whether they did.
+    pub(crate) async fn close(mut self, env: &Env, limit: Duration) -> bool {
+        self.closing.cancel();
+        let in_time = env.timeout(limit, &mut self.accept).await.is_ok();
         drop(self.stop);
-        drop(self.accept.await);
+        if !in_time {
+            drop(self.accept.await);
+        }
+        in_time
     }
 
     /// Runs `work` for as long as the listener.
@@ -93,31 +101,55 @@ pub(super) async fn listen(
         .await
         .map_err(|error| Error::transient(format!("{address} cannot be listened on: {error}")))?;
     let address = listener.local_addr().map_err(Error::transient)?;
-    let stop = CancellationToken::new();
-    let current = certificate.clone();
-    let accept = async move {
-        loop {
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    drop(tokio::spawn(converse(stream, current.clone(), site.clone())));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a caller could not be heard");
-                    site.env.sleep(Duration::from_millis(100)).await;
-                }
-            }
-        }
-    };
+    let (stop, closing) = (CancellationToken::new(), CancellationToken::new());
+    let accept = accept(listener, certificate.clone(), site, closing.clone());
     let accept = tokio::spawn(stop.clone().run_until_cancelled_owned(accept));
-    Ok(Serving { address, certificate, accept, running: stop.clone(), stop: stop.drop_guard() })
+    let running = stop.clone();
+    Ok(Serving { address, certificate, accept, closing, running, stop: stop.drop_guard() })
 }
 
-async fn converse(stream: TcpStream, certificate: Arc<Current>, site: Site) {
+/// Answers whoever comes until it is `closing`, then those who are here.
+async fn accept(
+    listener: TcpListener,
+    certificate: Arc<Current>,
+    site: Site,
+    closing: CancellationToken,
+) {
+    let mut callers = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = closing.cancelled() => break,
+            Some(_) = callers.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (certificate, site) = (certificate.clone(), site.clone());
+                callers.spawn(converse(stream, certificate, site, closing.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a caller could not be heard");
+                site.env.sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    while callers.join_next().await.is_some() {}
+}
+
+async fn converse(
+    stream: TcpStream,
+    certificate: Arc<Current>,
+    site: Site,
+    closing: CancellationToken,
+) {
     let acceptor = certificate.acceptor().await;
-    let stream = match site.env.timeout(HELLO, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "no handshake"),
-        Err(_) => return,
+    let greeted = site.env.timeout(HELLO, acceptor.accept(stream));
+    let stream = match closing.run_until_cancelled(greeted).await {
+        Some(Ok(Ok(stream))) => stream,
+        Some(Ok(Err(error))) => return tracing::debug!(%error, "no handshake"),
+        Some(Err(_)) | None => return,
     };
     let answer = move |request: Request<Incoming>| {
         let site = site.clone();
@@ -127,7 +159,16 @@ async fn converse(stream: TcpStream, certificate: Arc<Current>, site: Site) {
         .timer(TokioTimer::new())
         .header_read_timeout(HELLO)
         .serve_connection(TokioIo::new(stream), service_fn(answer));
-    if let Err(error) = connection.await {
+    let mut connection = std::pin::pin!(connection);
+    let ended = match closing.run_until_cancelled(connection.as_mut()).await {
+        Some(ended) => ended,
+        None => {
+            // The question under way is answered, and no other is taken.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
 }

@@ -65,6 +65,63 @@ async fn a_change_touches_only_what_the_handler_changed() {
     assert_eq!(changed, wanted);
 }
 
+mod defaulted {
+    use super::{CustomResource, Deserialize, JsonSchema, Serialize};
+
+    #[derive(CustomResource, Debug, Clone, Serialize, Deserialize, JsonSchema)]
+    #[kube(group = "test.homeostat.dev", version = "v1", kind = "Gate", namespaced)]
+    pub(super) struct GateSpec {
+        #[serde(default)]
+        pub(super) lock: Lock,
+        #[serde(default)]
+        pub(super) keys: Vec<Key>,
+    }
+
+    #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+    pub(super) struct Lock {
+        #[serde(default)]
+        pub(super) shut: bool,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+    pub(super) struct Key {
+        pub(super) of: String,
+    }
+}
+
+#[tokio::test]
+async fn a_change_in_a_field_that_the_object_left_out_can_be_applied() {
+    use defaulted::{Gate, Key};
+
+    async fn shut(review: Review<Gate>) -> Result<Answer> {
+        let mut gate = review.object.unwrap();
+        gate.spec.lock.shut = true;
+        gate.spec.keys.insert(0, Key { of: "cid".to_owned() });
+        gate.spec.keys.retain(|key| key.of != "bob");
+        Answer::change(&gate)
+    }
+    let keys = json!([{ "of": "ann", "colour": "red" }, { "of": "bob", "colour": "blue" }]);
+    let new_keys = json!([{ "of": "cid" }, { "of": "ann", "colour": "red" }]);
+    for (spec, wanted) in [
+        (json!({}), json!({ "lock": { "shut": true }, "keys": [{ "of": "cid" }] })),
+        (
+            json!({ "lock": { "brass": 1 }, "keys": keys, "high": true }),
+            json!({ "lock": { "brass": 1, "shut": true }, "keys": new_keys, "high": true }),
+        ),
+    ] {
+        let gate = |spec: Value| json!({ "metadata": { "name": "a" }, "spec": spec });
+        let question = question("CREATE", &gate(spec.clone()));
+        let site = webhooks().mutates(shut);
+        let answer = ask(site, &mutate_path::<Gate>(), &question).await.unwrap();
+        let patch = answer["response"]["patch"].as_str().unwrap();
+        let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+        let mut changed = gate(spec);
+        json_patch::patch(&mut changed, &patch).unwrap();
+        assert_eq!(changed, gate(wanted));
+    }
+}
+
 #[tokio::test]
 async fn no_change_is_no_patch_and_a_deletion_is_not_asked_about() {
     async fn same(review: Review<ConfigMap>) -> Result<Answer> {

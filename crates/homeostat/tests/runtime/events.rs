@@ -155,3 +155,24 @@ fn a_namespace_that_takes_no_events_holds_back_those_of_no_other() {
         });
     }
 }
+
+#[test]
+fn a_controller_whose_name_events_cannot_carry_is_refused_at_the_start() {
+    on_cluster(async |cluster| {
+        let long = "x".repeat(64);
+        for name in ["two words", "web:config", "-web", "Example.com/web", "a/b/c", "", &long] {
+            let controller = Controller::new(tell::<ConfigMap>).named(name);
+            let error = cluster.manager().with(controller).start().await.unwrap_err();
+            assert!(error.is_terminal(), "{error}");
+            assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+        }
+        cluster.create(&config("a", "1")).await;
+        let name = format!("example.com/{}", &long[1..]);
+        let running = cluster.start(Controller::new(tell::<ConfigMap>).named(&name)).await;
+        let told = |all: &[Event]| {
+            all.iter().any(|event| event.reporting_controller.as_deref() == Some(&*name))
+        };
+        cluster.until::<Event>("an event of the longest name", told).await;
+        running.stop().await.unwrap();
+    });
+}

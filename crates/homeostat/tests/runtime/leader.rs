@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::Client;
+use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::{Context, Controller, EventType, Lease, Manager, Outcome, Result, Running};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::json;
 
 use crate::children::mirror;
-use crate::cluster::{Cluster, config, endings, idle, on_cluster, secret, triggers};
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret, triggers};
 use crate::faults::{Fault, faulty, is};
 
 fn lease(cluster: &Cluster) -> Lease {
@@ -362,5 +363,51 @@ fn a_controller_without_lease_works_and_writes_whoever_leads() {
         second.wait_until_leading().await;
         cluster.until_one::<Secret>("leading", "the other's work", |_| true).await;
         second.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_lease_in_a_namespace_that_is_not_there_is_said_in_the_readiness() {
+    on_cluster(async |cluster| {
+        let namespace = format!("{}-later", cluster.namespace);
+        let manager = cluster.manager().lease(lease(&cluster).namespace(&namespace));
+        let running = manager.start().await.unwrap();
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        let words = running.health().to_string();
+        assert!(words.contains("not ok lease the-one (following): not written for"), "{words}");
+        assert!(words.contains(&namespace), "{words}");
+
+        let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+        let wish = object(json!({ "metadata": { "name": namespace } }));
+        namespaces.create(&PostParams::default(), &wish).await.unwrap();
+        running.wait_until_leading().await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
+        namespaces.delete(&namespace, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn who_may_read_the_lease_but_not_write_it_is_not_ready() {
+    on_cluster(async |cluster| {
+        let client = faulty(&cluster.client, |request| {
+            let writes = request.method() != "GET" && request.uri().path().contains("/leases");
+            writes.then_some(Fault::Forbid)
+        });
+        let reader = process(&cluster, &client, "reader", mirroring()).await;
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        let words = reader.health().to_string();
+        assert!(words.contains("not ok lease the-one (following): not written for"), "{words}");
+        assert!(words.contains("a rule is missing"), "{words}");
+
+        // Somebody else works: what this one may not do is not needed.
+        let leader = process(&cluster, &cluster.client, "leader", mirroring()).await;
+        leader.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        assert!(leader.health().is_ready() && reader.health().is_ready(), "{}", reader.health());
+        leader.stop().await.unwrap();
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        assert!(!reader.health().is_ready(), "{}", reader.health());
+        reader.stop().await.unwrap();
     });
 }

@@ -251,3 +251,39 @@ fn the_journal_keeps_as_many_reconciles_as_the_manager_is_told() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_runnable_that_wraps_the_lost_lease_runs_again_in_the_next_term() {
+    on_cluster(async |cluster| {
+        let cut = Arc::new(AtomicBool::new(false));
+        let flag = cut.clone();
+        let client = faulty(&cluster.client, move |request| {
+            let lease = request.uri().path().contains("/leases/");
+            (lease && flag.load(Ordering::SeqCst)).then_some(Fault::Hang)
+        });
+        let terms = Arc::new(AtomicUsize::new(0));
+        let count = terms.clone();
+        let work = Runnable::new("sweep", move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+            // As one says it who adds words to what a refused write says.
+            let refused = homeostat::kube::Error::Service(Box::new(Error::NotLeader));
+            async { Err(Error::transient(refused)) }
+        });
+        let [duration, deadline, retry] = [3000, 2000, 500].map(Duration::from_millis);
+        let lease = Lease::new("one").namespace(&cluster.namespace).identity("us");
+        let manager = Manager::new(client, cluster.env.clone());
+        let manager = manager.lease(lease.terms(duration, deadline, retry));
+        let running = manager.with_runnable(work.while_leading()).start().await.unwrap();
+        running.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        assert_eq!(terms.load(Ordering::SeqCst), 1);
+        assert!(running.health().is_ready(), "{}", running.health());
+        cut.store(true, Ordering::SeqCst);
+        cluster.env.sleep(Duration::from_secs(5)).await;
+        cut.store(false, Ordering::SeqCst);
+        running.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(1)).await;
+        assert_eq!(terms.load(Ordering::SeqCst), 2);
+        running.stop().await.unwrap();
+    });
+}

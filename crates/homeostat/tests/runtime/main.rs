@@ -14,6 +14,7 @@ mod definitions;
 mod deletes;
 mod events;
 mod faults;
+mod finalizers;
 mod follow;
 mod gaps;
 mod health;

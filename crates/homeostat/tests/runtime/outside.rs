@@ -369,3 +369,48 @@ fn of_two_processes_that_begin_at_once_one_makes_the_thing() {
         second.stop().await.unwrap();
     });
 }
+
+#[test]
+fn what_a_crash_left_behind_is_brought_up_to_date_when_it_is_found() {
+    on_cluster(async |cluster| {
+        cluster.create(&remembering("a", &json!({ "token": "t" }).to_string())).await;
+        let world = World::default();
+        put(&world, "id-9", "a", "t");
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        let runs = cluster.runs(&running.journal(), 1).await.len();
+        let updated = world.0.lock().unwrap().updated.clone();
+        assert!(
+            updated.len() >= runs && updated.iter().all(|id| id == "id-9"),
+            "from the first on: {updated:?}"
+        );
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_object_with_two_things_outside_takes_both_with_it() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let world = World::default();
+        let all = world.clone();
+        let both = move |_: Arc<ConfigMap>, context: Context<ConfigMap>| {
+            let record = |name: &str| Record { world: all.clone(), name: name.to_owned() };
+            let (first, second) = (record("a.example"), record("b.example"));
+            async move {
+                let policy = Policy::default();
+                let first = context.external("first", policy, &first).await?;
+                let second = context.external("second", policy, &second).await?;
+                if [first, second].contains(&Outside::Removed) {
+                    return Ok(Outcome::Done);
+                }
+                Ok(Outcome::RequeueAfter(Duration::from_secs(60)))
+            }
+        };
+        let running = cluster.start(Controller::new(both)).await;
+        cluster.runs(&running.journal(), 1).await;
+        assert_eq!(ids(&world).len(), 2);
+        delete(&cluster, "a").await;
+        assert!(ids(&world).is_empty());
+        running.stop().await.unwrap();
+    });
+}

@@ -19,10 +19,10 @@
 //! | an event cuts a backoff short, and an edit always | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off`, `panics::an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_came_before` |
 //! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
-//! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
+//! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing`, `events::a_controller_whose_name_events_cannot_carry_is_refused_at_the_start` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
-//! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written` |
+//! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written`, `sets::a_cluster_scoped_child_that_names_a_namespace_is_kept_and_found` |
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
@@ -33,7 +33,7 @@
 //! | writes: create, update, patch, apply, delete with preconditions | `children::*`, `patches::*`, `replaces::*`, `deletes::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
 //! | servers that serve only while leading (`OnlyServeWhenLeader`), by `Runnable::while_leading` | `lifecycle::leader_work_runs_in_each_term_and_writes_nothing_outside` |
 //! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
-//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for` |
+//! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for`, `finalizers::*`, of things outside `outside::an_object_with_two_things_outside_takes_both_with_it` |
 //! | conditions | `condition::*`, `status::*` |
 //! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted`, `events::*` |
 //! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
@@ -44,8 +44,8 @@
 //! | unstructured objects, metadata alone, field indexes | `kinds::*`, `partial::*` |
 //! | several namespaces, here also ones that change | `namespaces::*` |
 //! | who runs and why, in every line of the log | `spans::*` |
-//! | certificates of webhooks | `webhook::*`, `webhooks` |
-//! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `webhooks::a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `signals` |
+//! | certificates of webhooks | `webhook::*`, `webhooks`, `webhooks::refusal::*` |
+//! | start and stop order, runnables, servers, health, signals | `lifecycle::*`, `health::*`, `webhooks::a_manager_that_converts_a_kind_itself_can_fill_its_cache_of_it`, `webhooks::restart::a_manager_that_installs_and_converts_a_kind_starts_again_with_objects_of_the_old_version`, `isolation::a_stop_drops_what_does_not_finish_within_the_grace`, `webhooks::stop::*`, `signals` |
 //!
 //! | trap | test |
 //! |---|---|
@@ -71,10 +71,11 @@
 //! | a `Limit` that cuts a cached list anywhere, and a continue token that leads nowhere | cannot be written: a list of the context is whole and takes no limit |
 //! | bookmarks that are turned off under a streaming list, which then has no end | cannot be written: `watch::a_streaming_list_becomes_the_watch` asks for them every time |
 //! | a server that never ends the initial events, or whose proxy never passes them on | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages`, `watch::a_list_that_breaks_again_and_again_while_it_streams_is_read_in_pages` |
-//! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
-//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again`, `lifecycle::a_runnable_that_wraps_the_lost_lease_runs_again_in_the_next_term` |
+//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `leader::a_lease_in_a_namespace_that_is_not_there_is_said_in_the_readiness`, `leader::who_may_read_the_lease_but_not_write_it_is_not_ready`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
-//! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
+//! | a defaulter that drops fields its type does not know, or changes one whose parent is not there | `webhook::a_change_touches_only_what_the_handler_changed`, `webhook::a_change_in_a_field_that_the_object_left_out_can_be_applied` |
+//! | a lease that is deleted under its leader | `lease::there_are_never_two_leaders`, `lease::a_lease_that_is_deleted_is_made_anew_by_its_leader_and_by_others_once_its_time_is_up` |
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
 //! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
 //! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |

@@ -3,6 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod caller;
+mod refusal;
+mod restart;
+mod stop;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

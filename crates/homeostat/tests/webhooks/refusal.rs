@@ -1,0 +1,93 @@
+//! A server that signs for itself and may not tell everybody.
+
+use std::time::Duration;
+
+use homeostat::kube::Client;
+use homeostat::kube::api::{Api, DeleteParams, PostParams};
+use homeostat::kube::client::Body;
+use homeostat::webhook::{Certificate, Webhooks};
+use homeostat::{Env, Manager};
+use homeostat_testing::object;
+use http::{Request, Response};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Secret;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use serde_json::json;
+
+use super::caller::connect;
+use super::{asking, bundle_other_than, on_the_wire, own_certificate, untrusting};
+
+/// `client`, which may not write mutating configurations.
+fn refused(client: &Client) -> Client {
+    let inner = client.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let inner = inner.clone();
+        let writes = request.method() == "PUT";
+        let refuses = writes && request.uri().path().contains("/mutatingwebhookconfigurations/");
+        async move {
+            if refuses {
+                let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
+                    "code": 403, "reason": "Forbidden", "message": "a rule is missing" });
+                let body = Body::from(status.to_string().into_bytes());
+                return Ok(Response::builder().status(403).body(body).unwrap());
+            }
+            inner.send(request).await
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+#[test]
+fn a_configuration_that_cannot_be_told_holds_back_neither_the_others_nor_the_renewal() {
+    on_the_wire(async |cluster| {
+        let env = Env::system();
+        let params = PostParams::default();
+        let nowhere = "https://127.0.0.1:1/";
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
+        let mut wish = asking(&cluster, nowhere, "");
+        wish["webhooks"][0]["clientConfig"].as_object_mut().unwrap().shift_remove("caBundle");
+        mutating.create(&params, &object(wish)).await.unwrap();
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client.clone());
+        validating.create(&params, &untrusting(&cluster, nowhere)).await.unwrap();
+
+        let own = own_certificate(&cluster);
+        let own = own.mutating(&cluster.namespace).validating(&cluster.namespace);
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
+        let manager = Manager::new(refused(&cluster.client), env.clone());
+        let running = manager.webhooks(webhooks).start().await.unwrap();
+        let address = running.webhook_address().unwrap();
+        let told = bundle_other_than(&cluster, None);
+        let bundle = env.timeout(Duration::from_secs(20), told).await.expect("it was not told");
+
+        // Somebody spoils the certificate: another is signed by the same authority.
+        let shown = async || {
+            let stream = connect(address, &bundle).await.unwrap();
+            stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+        };
+        let before = shown().await;
+        let spoilt = json!({ "stringData": { "tls.crt": "spoilt" } });
+        cluster.patch::<Secret>("webhook", spoilt).await;
+        let renewed = async {
+            loop {
+                let now = shown().await;
+                if now != before {
+                    return now;
+                }
+                env.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let after = env.timeout(Duration::from_secs(20), renewed).await.expect("not renewed");
+        let kept = cluster.get::<Secret>("webhook").await.unwrap().data.unwrap();
+        let kept = CertificateDer::from_pem_slice(&kept["tls.crt"].0).unwrap();
+        assert_eq!(after, kept);
+        let words = running.health().to_string();
+        assert!(words.contains("not ok webhooks: "), "{words}");
+        assert!(words.contains("a rule is missing"), "{words}");
+        running.stop().await.unwrap();
+        mutating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+        validating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+    });
+}
