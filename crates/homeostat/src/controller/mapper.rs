@@ -12,9 +12,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use prometheus_client::metrics::counter::Counter;
 
+use super::ahead::Ahead;
 use super::lookup::Lookup;
 use crate::cache::Entry;
-use crate::context::Memories;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{Kind, View};
@@ -82,7 +82,7 @@ pub(super) struct Mapper {
     open: Queue<Key>,
     questions: Arc<Mutex<BTreeMap<Key, Question>>>,
     /// Reconciles read the kind from another cache, and are to find there what has woken them.
-    ahead: Option<Arc<Memories>>,
+    ahead: Option<Ahead>,
     /// How often there was no answer.
     failures: Counter,
 }
@@ -111,7 +111,7 @@ impl Mapper {
     }
 
     /// For a kind that reconciles read from another cache than the one that tells of its changes.
-    pub(super) fn ahead(self, ahead: Option<Arc<Memories>>) -> Self {
+    pub(super) fn ahead(self, ahead: Option<Ahead>) -> Self {
         Self { ahead, ..self }
     }
 
@@ -186,12 +186,12 @@ impl Mapper {
     }
 
     fn wake(&self, key: Key, trigger: &Trigger, newest: Option<&Entry>) {
+        if let (Some(ahead), Some(newest)) = (&self.ahead, newest) {
+            ahead.heard(&key, &self.kind, newest);
+        }
         // What was there at the start goes behind what happens now.
         if *trigger == Trigger::Initial {
             return self.keys.add_low(key, Trigger::Initial);
-        }
-        if let (Some(memories), Some(newest)) = (&self.ahead, newest) {
-            memories.heard(&key, &self.kind, newest);
         }
         self.keys.add(key, trigger.clone());
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Predicate;
+use super::ahead::Ahead;
 use super::mapper::Mapper;
 use crate::cache::{Delta, Entry, KindCache, Owner};
 use crate::context::Memories;
@@ -23,20 +24,28 @@ pub(crate) fn trigger(kind: &Kind, delta: &Delta) -> Trigger {
     }
 }
 
+/// What changes of the primary itself lead to.
+pub(super) struct Primary {
+    pub(super) kind: Kind,
+    pub(super) queue: Queue<Key>,
+    pub(super) filter: Option<Predicate>,
+    pub(super) background: Option<Predicate>,
+    pub(super) memories: Arc<Memories>,
+    /// Reconciles read the kind from another cache as well.
+    pub(super) ahead: Option<Ahead>,
+}
+
 /// Changes of the primary itself.
-pub(super) fn primary(
-    kind: Kind,
-    queue: Queue<Key>,
-    filter: Option<Predicate>,
-    background: Option<Predicate>,
-    memories: Arc<Memories>,
-) -> impl Fn(&Delta) + Send + Sync + 'static {
+pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta| {
+        let Primary { kind, queue, filter, background, memories, ahead } = &source;
         if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
             return;
         }
-        let (key, trigger) = (delta.key().clone(), trigger(&kind, delta));
+        let (key, trigger) = (delta.key().clone(), trigger(kind, delta));
+        let heard = || ahead.iter().for_each(|ahead| ahead.heard(&key, kind, delta.object()));
         if delta.initial {
+            heard();
             return queue.add_low(key, trigger);
         }
         let trigger = match (&delta.old, &delta.new) {
@@ -50,11 +59,12 @@ pub(super) fn primary(
             }
             _ => Some(trigger),
         };
-        let low = background.as_ref().is_some_and(|background| background.passes(delta));
-        match trigger {
-            Some(trigger) if low => queue.add_low(key, trigger),
-            Some(trigger) => queue.add(key, trigger),
-            None => {}
+        let Some(trigger) = trigger else { return };
+        heard();
+        if background.as_ref().is_some_and(|background| background.passes(delta)) {
+            queue.add_low(key, trigger);
+        } else {
+            queue.add(key, trigger);
         }
     }
 }
@@ -94,7 +104,7 @@ pub(super) fn secondary(
     finder: Finder,
     filter: Option<Predicate>,
     queue: Queue<Key>,
-    ahead: Option<Arc<Memories>>,
+    ahead: Option<Ahead>,
 ) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta: &Delta| {
         if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
@@ -113,12 +123,10 @@ pub(super) fn secondary(
         };
         // The first list of another kind says nothing that the first list of primaries does not.
         for key in keys {
+            ahead.iter().for_each(|ahead| ahead.heard(&key, &kind, delta.object()));
             if delta.initial {
                 queue.add_low(key, trigger.clone());
             } else {
-                if let Some(memories) = &ahead {
-                    memories.heard(&key, &kind, delta.object());
-                }
                 queue.add(key, trigger.clone());
             }
         }
