@@ -2,10 +2,11 @@
 //! applied to its children, how many quick retries it had. Forgotten with the object.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use homeostat_env::Env;
 
+use super::Shared;
 use super::barrier::Pending;
 use super::follow::Place;
 use crate::cache::{Entry, Expect, revision};
@@ -160,12 +161,19 @@ pub(super) struct LastApply {
 pub(crate) struct Memories {
     env: Env,
     all: Mutex<BTreeMap<Key, Arc<Mutex<Memory>>>>,
+    /// Who knows what the caches show; not before the controller runs.
+    shared: OnceLock<Weak<Shared>>,
 }
 
 impl Memories {
     /// Nothing is remembered of anybody.
     pub(crate) fn new(env: Env) -> Self {
-        Self { env, all: Mutex::default() }
+        Self { env, all: Mutex::default(), shared: OnceLock::new() }
+    }
+
+    /// From now on it can be looked up what the caches show.
+    pub(crate) fn belong_to(&self, shared: &Arc<Shared>) {
+        self.shared.get_or_init(|| Arc::downgrade(shared));
     }
 
     /// Works on the memory of `key`, which is empty at first.
@@ -200,6 +208,10 @@ impl Memories {
         let place = (kind.clone(), entry.header.key.clone());
         let heard = Pending { uid, until, left_out: false, made: self.env.instant() };
         self.with(key, |memory| memory.expect(place, heard));
+        // However long nobody reads, because another process leads: it is not to become more and more.
+        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
+            shared.tidy(key);
+        }
     }
 
     /// How many writes of all keys may not be shown by the caches yet, and how many children are

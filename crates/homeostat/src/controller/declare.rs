@@ -93,6 +93,7 @@ impl Declaration {
             filter,
             background,
             memories: Arc::clone(&memories),
+            follows: Arc::clone(&follows),
         }));
         let lookup = Lookup {
             env: world.env.clone(),

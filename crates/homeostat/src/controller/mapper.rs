@@ -14,7 +14,8 @@ use prometheus_client::metrics::counter::Counter;
 
 use super::ahead::Ahead;
 use super::lookup::Lookup;
-use crate::cache::Entry;
+use super::source::is_worth_waking;
+use crate::cache::{Entry, KindCache};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{Kind, View};
@@ -120,6 +121,11 @@ impl Mapper {
         Self { failures, ..self }
     }
 
+    /// The cache of those whom it wakes.
+    pub(super) fn primaries(&self) -> &KindCache {
+        &self.lookup.primaries
+    }
+
     /// The keys that these versions of one object name, as far as that can be said at once. The
     /// rest is asked later, and wakes with this trigger.
     pub(super) fn map(&self, versions: Vec<Arc<Entry>>, trigger: &Trigger) -> Vec<Key> {
@@ -186,6 +192,9 @@ impl Mapper {
     }
 
     fn wake(&self, key: Key, trigger: &Trigger, newest: Option<&Entry>) {
+        if !is_worth_waking(&key, self.primaries(), &self.keys) {
+            return;
+        }
         if let (Some(ahead), Some(newest)) = (&self.ahead, newest) {
             ahead.heard(&key, &self.kind, newest);
         }

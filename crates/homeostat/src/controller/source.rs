@@ -10,7 +10,7 @@ use super::Predicate;
 use super::ahead::Ahead;
 use super::mapper::Mapper;
 use crate::cache::{Delta, Entry, KindCache, Owner};
-use crate::context::Memories;
+use crate::context::{Follows, Memories};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::queue::Queue;
@@ -31,6 +31,7 @@ pub(super) struct Primary {
     pub(super) filter: Option<Predicate>,
     pub(super) background: Option<Predicate>,
     pub(super) memories: Arc<Memories>,
+    pub(super) follows: Arc<Follows>,
     /// Reconciles read the kind from another cache as well.
     pub(super) ahead: Option<Ahead>,
 }
@@ -38,11 +39,16 @@ pub(super) struct Primary {
 /// Changes of the primary itself.
 pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta| {
-        let Primary { kind, queue, filter, background, memories, ahead } = &source;
+        let Primary { kind, queue, filter, background, memories, follows, ahead } = &source;
         if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
             return;
         }
         let (key, trigger) = (delta.key().clone(), trigger(kind, delta));
+        if delta.change == EventKind::Deleted && queue.strike_off(&key) {
+            // No worker comes to forget it while another process leads.
+            follows.ended(&key, &BTreeSet::new(), true);
+            return memories.forget(&key);
+        }
         let heard = || ahead.iter().for_each(|ahead| ahead.heard(&key, kind, delta.object()));
         if delta.initial {
             heard();
@@ -97,6 +103,21 @@ pub(super) enum Finder {
     Mapped(Box<Mapper>),
 }
 
+impl Finder {
+    fn primaries(&self) -> &KindCache {
+        match self {
+            Self::Owner { primaries, .. } => primaries,
+            Self::Mapped(mapper) => mapper.primaries(),
+        }
+    }
+}
+
+/// Whether waking `key` leads to anything. What does not exist a worker only forgets; while none
+/// works, because another process leads, the queue is not to be filled with it.
+pub(super) fn is_worth_waking(key: &Key, primaries: &KindCache, queue: &Queue<Key>) -> bool {
+    !queue.is_paused() || primaries.entry(key).is_some()
+}
+
 /// Changes of another kind. With `ahead` reconciles read that kind from another cache than the one
 /// that tells of the changes, and are to find there what has woken them.
 pub(super) fn secondary(
@@ -123,6 +144,9 @@ pub(super) fn secondary(
         };
         // The first list of another kind says nothing that the first list of primaries does not.
         for key in keys {
+            if !is_worth_waking(&key, finder.primaries(), &queue) {
+                continue;
+            }
             ahead.iter().for_each(|ahead| ahead.heard(&key, &kind, delta.object()));
             if delta.initial {
                 queue.add_low(key, trigger.clone());

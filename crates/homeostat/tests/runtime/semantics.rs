@@ -77,6 +77,7 @@
 //! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
 //! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
+//! | a process that waits for the lease and remembers all that came and went meanwhile | `leader::a_process_that_does_not_lead_remembers_only_what_is_there` |
 //! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |
 //! | checks that can only be added before the start | `lifecycle::a_check_may_come_later_and_one_that_panics_is_a_problem_in_words` |
 //! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
