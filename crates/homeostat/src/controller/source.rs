@@ -40,11 +40,13 @@ pub(super) struct Primary {
 pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta| {
         let Primary { kind, queue, filter, background, memories, follows, ahead } = &source;
-        if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
+        let gone = delta.change == EventKind::Deleted;
+        // Of what is gone nothing is kept for a namesake, whatever the filter says.
+        if !gone && filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
             return;
         }
         let (key, trigger) = (delta.key().clone(), trigger(kind, delta));
-        if delta.change == EventKind::Deleted && queue.strike_off(&key) {
+        if gone && queue.strike_off(&key) {
             // No worker comes to forget it while another process leads.
             follows.ended(&key, &BTreeSet::new(), true);
             return memories.forget(&key);

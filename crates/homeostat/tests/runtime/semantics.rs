@@ -54,7 +54,8 @@
 //! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read` |
 //! | an API that is late at the start ends the process | `health::an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile` |
 //! | a read that starts a watch | `a_read_never_starts_a_watch` |
-//! | a generation filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same` |
+//! | a generation or label filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same`, `predicate::a_deletion_passes_a_label_filter_that_the_object_has_left` |
+//! | a filter that keeps what is remembered of a deleted object for its namesake | `sources::a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
