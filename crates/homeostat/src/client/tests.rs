@@ -175,9 +175,12 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, log: Log) {
                 let path = request.uri().path().to_owned();
                 log.lock().unwrap().push((number, request.version(), path));
                 let endless = request.uri().query().is_some_and(|query| query.contains("watch"));
+                let huge = request.uri().path() == "/huge";
                 async move {
                     let body = if endless {
                         StreamBody::new(futures::stream::pending()).boxed()
+                    } else if huge {
+                        Full::new(Bytes::from(vec![b' '; 4 * 1024 * 1024])).boxed()
                     } else {
                         Full::new(Bytes::from("{}")).boxed()
                     };
@@ -236,6 +239,24 @@ async fn what_becomes_another_protocol_goes_over_the_older_http() {
     let request = Request::get("/exec").header("upgrade", "websocket").body(Body::empty()).unwrap();
     server.client().send(request).await.unwrap();
     assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_up_no_other() {
+    let server = Listening::on(&["h2"]).await;
+    let client = server.client();
+    let mut unread = Vec::new();
+    for _ in 0..32 {
+        unread.push(get(&client, "/huge").await);
+        // As much as may come before it is read is on its way, and then some.
+        for _ in 0..32 {
+            let limit = Duration::from_secs(10);
+            let read = async { get(&client, "/asked").await.into_body().collect().await.unwrap() };
+            let read = Env::system().timeout(limit, read).await;
+            assert!(read.is_ok(), "{} are not read, and nothing else comes", unread.len());
+        }
+    }
+    assert_eq!((server.connections("/huge"), server.connections("/asked")), (1, 1));
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@
 //! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
 //! | typed and unstructured copies of one kind | `kinds::a_typed_and_a_dynamic_view_of_one_kind_share_one_watch` |
 //! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `client::the_system_gives_up_a_connection_whose_other_end_is_gone_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
+//! | answers that nobody reads and that hold up all others of their connection | `client::answers_that_nobody_reads_hold_up_no_other` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //!
 //! What they have and this runtime leaves out, and why.
