@@ -84,15 +84,16 @@ impl Informer {
     ) -> Result<()> {
         let mut progress = self.handle.core.progress.subscribe();
         let wait = async {
-            // Subscribed before looking: a change in between is not missed.
-            while !shown(self) {
-                if progress.borrow_and_update().state == SourceState::Stopped
-                    || progress.changed().await.is_err()
-                {
+            loop {
+                // Marked as seen before looking: a change in between is not missed.
+                let is_stopped = progress.borrow_and_update().state == SourceState::Stopped;
+                if shown(self) {
+                    return true;
+                }
+                if is_stopped || progress.changed().await.is_err() {
                     return false;
                 }
             }
-            true
         };
         let seen = self.handle.env.timeout(limit, wait).await.unwrap_or(false);
         if seen {
@@ -124,4 +125,36 @@ fn reached(store: &Store, wanted: &str) -> bool {
     store.revision().is_some_and(|at| {
         revision::compare(at, wanted).map_or(at == wanted, std::cmp::Ordering::is_ge)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use homeostat_env::Env;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::super::{Caches, Scope};
+    use super::*;
+    use crate::kind::Kind;
+    use crate::watch::script::Script;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_while_a_waiter_looks_is_not_missed() {
+        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+        let caches = Caches::new(Script::new(&env, []).client(), env);
+        let informer = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+        let came = AtomicBool::new(false);
+        let shown = |cache: &Informer| {
+            let before = came.swap(true, Ordering::SeqCst);
+            if !before {
+                // It comes right after the look.
+                cache.handle.core.progress.send_modify(|_| {});
+            }
+            before
+        };
+        let waited = informer.wait_until(Duration::from_secs(5), shown, String::new).await;
+        assert!(waited.is_ok(), "{waited:?}");
+    }
 }
