@@ -119,7 +119,7 @@
 //! | a: an error at the start of a watch never leads to a list | `watch::gone_at_the_start_of_a_watch_lists_again` |
 //! | b: what vanished during a gap is never told as deleted, and its owner sleeps on | `watch::whatever_vanished_during_a_gap_is_told_as_deleted`, `cache::a_list_becomes_exact_deltas`, `gaps::a_child_that_vanished_during_a_gap_wakes_its_owner` |
 //! | c: one undecodable object stops the list of all, or leaves the store stale without a word | `watch::one_unreadable_object_never_stops_the_others`, `watch::unreadable::*`, `panics::what_was_cached_before_its_transform_panicked_stays_and_is_said_to_be_old`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
-//! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece` |
+//! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece`, `watch::a_list_that_cannot_come_in_one_piece_is_asked_for_in_pages_again` |
 //! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
 //! | one backoff for all watches | `gaps::a_watch_that_begins_to_fail_slows_no_other`, `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
 //! | of those who wait for a cache one is woken | `cache::every_waiter_wakes_when_the_cache_is_in_sync` |
