@@ -41,6 +41,15 @@ async fn asked_and_counted(
     replies: &[Reply],
     metrics: &Metrics,
 ) -> (Option<u16>, Vec<u128>) {
+    asked_within(LIMIT, method, replies, metrics).await
+}
+
+async fn asked_within(
+    limit: Duration,
+    method: &str,
+    replies: &[Reply],
+    metrics: &Metrics,
+) -> (Option<u16>, Vec<u128>) {
     let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
     let (begin, clock) = (env.instant(), env.clone());
     let log = Arc::<Mutex<Vec<u128>>>::default();
@@ -65,7 +74,7 @@ async fn asked_and_counted(
     let client = kube::Client::new(service, "default");
     let client = counted(client, env.clone(), metrics.clone());
     let fence = Fence::open(env.clone());
-    let client = guarded(client, env, LIMIT, fence, Warnings::new(true));
+    let client = guarded(client, env, limit, fence, Warnings::new(true));
     let request = Request::builder().method(method).uri("/api/v1/pods").body(Body::from(vec![1]));
     let answer = client.send(request.unwrap()).await;
     let times = log.lock().unwrap().clone();
@@ -105,6 +114,13 @@ async fn a_read_is_sent_again_until_it_is_answered() {
 async fn a_busy_server_is_asked_again_when_it_says() {
     let (status, times) = asked("POST", &[Some((429, Some("7"))), Some((201, None))]).await;
     assert_eq!((status, times), (Some(201), vec![0, 7000]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_limit_is_sent() {
+    let replies = [Some((429, Some("7"))), Some((200, None))];
+    let (status, times) = asked_within(Duration::MAX, "GET", &replies, &Metrics::default()).await;
+    assert_eq!((status, times), (Some(200), vec![0, 7000]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,21 +243,6 @@ async fn more_watches_than_a_connection_takes_get_more_connections() {
 }
 
 #[tokio::test]
-async fn a_server_without_http2_is_spoken_to_in_the_older_way() {
-    let server = Listening::on(&["http/1.1"]).await;
-    get(&server.client(), "/asked").await;
-    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
-}
-
-#[tokio::test]
-async fn what_becomes_another_protocol_goes_over_the_older_http() {
-    let server = Listening::on(&["h2", "http/1.1"]).await;
-    let request = Request::get("/exec").header("upgrade", "websocket").body(Body::empty()).unwrap();
-    server.client().send(request).await.unwrap();
-    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
-}
-
-#[tokio::test]
 async fn answers_that_nobody_reads_hold_up_no_other() {
     let server = Listening::on(&["h2"]).await;
     let client = server.client();
@@ -257,6 +258,21 @@ async fn answers_that_nobody_reads_hold_up_no_other() {
         }
     }
     assert_eq!((server.connections("/huge"), server.connections("/asked")), (1, 1));
+}
+
+#[tokio::test]
+async fn a_server_without_http2_is_spoken_to_in_the_older_way() {
+    let server = Listening::on(&["http/1.1"]).await;
+    get(&server.client(), "/asked").await;
+    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn what_becomes_another_protocol_goes_over_the_older_http() {
+    let server = Listening::on(&["h2", "http/1.1"]).await;
+    let request = Request::get("/exec").header("upgrade", "websocket").body(Body::empty()).unwrap();
+    server.client().send(request).await.unwrap();
+    assert_eq!(server.requests.lock().unwrap()[0].1, Version::HTTP_11);
 }
 
 #[tokio::test]
