@@ -20,6 +20,19 @@ pub enum Expect {
     Deleting,
 }
 
+/// A write that a cache is to show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) uid: &'a str,
+    pub(crate) expect: &'a Expect,
+    /// A version that the object had before its end: a cache that is not there yet does not show
+    /// the end, though it does not show the object either.
+    pub(crate) after: Option<&'a str>,
+    /// When the answer came: none that the server lost since, with all of its history, is waited for.
+    pub(crate) made: Instant,
+}
+
 impl Informer {
     /// Waits until the cache is complete up to `revision`.
     ///
@@ -46,29 +59,32 @@ impl Informer {
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
     }
 
-    /// The same for a write that was `made` at a certain time: none that the server lost since, with
-    /// all of its history, is waited for.
-    pub(crate) async fn wait_for_write(
-        &self,
-        (key, uid): (&Key, &str),
-        expect: &Expect,
-        made: Instant,
-        limit: Duration,
-    ) -> Result<()> {
-        let shown = |cache: &Self| cache.shows((key, uid), expect, made);
+    /// The same for a write of a certain time.
+    pub(crate) async fn wait_for_write(&self, wanted: Wanted<'_>, limit: Duration) -> Result<()> {
+        let Wanted { key, expect, .. } = wanted;
+        let shown = |cache: &Self| cache.shows(wanted);
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
     }
 
     /// Whether there would be nothing to wait for.
-    pub(crate) fn shows(&self, (key, uid): (&Key, &str), expect: &Expect, made: Instant) -> bool {
+    pub(crate) fn shows(&self, wanted: Wanted<'_>) -> bool {
+        let Wanted { key, uid, expect, after, made } = wanted;
         let replaced = self.handle.core.progress.borrow().replaced;
         replaced.is_some_and(|since| made <= since)
-            || self.read(|store| shows(store, key, uid, expect))
+            || self.read(|store| {
+                let is_there = store.get(key).is_some_and(|entry| *entry.header.uid == *uid);
+                let may_come = !is_there && after.is_some_and(|after| !reached(store, after));
+                shows(store, key, uid, expect) && !may_come
+            })
     }
 
     /// Whether it can be told at all whether the cache shows that.
-    pub(crate) fn can_tell(&self, key: &Key, expect: &Expect) -> bool {
-        let Expect::Version(version) = expect else { return true };
+    pub(crate) fn can_tell(&self, Wanted { key, expect, after, .. }: Wanted<'_>) -> bool {
+        let version = match (expect, after) {
+            (Expect::Version(version), _) => version,
+            (_, Some(after)) => after,
+            (_, None) => return true,
+        };
         self.read(|store| {
             let cached = store.get(key).map(|entry| &*entry.header.resource_version);
             let at = cached.or(store.revision()).unwrap_or_default();

@@ -64,16 +64,23 @@ impl Memory {
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.
-    pub(super) fn expect(&mut self, place: Place, new: Pending) {
-        let is_later = |old: &Pending| match (&old.until, &new.until) {
-            (Expect::Version(older), Expect::Version(newer)) => {
-                old.uid == new.uid && revision::is_earlier(newer, older)
+    pub(super) fn expect(&mut self, place: Place, mut new: Pending) {
+        if let Some(old) = self.pending.get(&place).filter(|old| old.uid == new.uid) {
+            match (&old.until, &new.until) {
+                (Expect::Version(older), Expect::Version(newer)) => {
+                    if revision::is_earlier(newer, older) {
+                        return;
+                    }
+                }
+                // A cache that has yet to show the object does not show its end.
+                (Expect::Version(older), _) => {
+                    (new.after, new.left_out) = (Some(older.clone()), old.left_out);
+                }
+                (_, Expect::Version(_)) => {}
+                _ => (new.after, new.left_out) = (old.after.clone(), old.left_out),
             }
-            _ => false,
-        };
-        if !self.pending.get(&place).is_some_and(is_later) {
-            self.pending.insert(place, new);
         }
+        self.pending.insert(place, new);
     }
 
     /// What is waited for of a kind, or of one object of it.
@@ -206,7 +213,7 @@ impl Memories {
         let until = Expect::Version(entry.header.resource_version.to_string());
         let uid = entry.header.uid.to_string();
         let place = (kind.clone(), entry.header.key.clone());
-        let heard = Pending { uid, until, left_out: false, made: self.env.instant() };
+        let heard = Pending { uid, until, left_out: false, after: None, made: self.env.instant() };
         self.with(key, |memory| memory.expect(place, heard));
         // However long nobody reads, because another process leads: it is not to become more and more.
         if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
