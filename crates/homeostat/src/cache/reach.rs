@@ -57,6 +57,16 @@ impl KindCache {
         self.scope.labels.is_some() || self.scope.fields.is_some()
     }
 
+    /// Whether it knows only the objects with certain fields.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.scope.fields.is_some()
+    }
+
+    /// The labels and the fields that it selects by.
+    pub(crate) fn selection(&self) -> (Option<&str>, Option<&str>) {
+        (self.scope.labels.as_deref(), self.scope.fields.as_deref())
+    }
+
     /// Whether it knows all objects that match `selector`.
     pub(crate) fn knows_all(&self, selector: &Selector) -> bool {
         let within = |own: &String| selector::is_within(selector, own);

@@ -26,6 +26,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) key: &'a Key,
     pub(crate) uid: &'a str,
     pub(crate) expect: &'a Expect,
+    /// Whether the object is none that the cache knows: it is not waited for, unless it was one before.
+    pub(crate) left_out: bool,
     /// A version that the object had before its end: a cache that is not there yet does not show
     /// the end, though it does not show the object either.
     pub(crate) after: Option<&'a str>,
@@ -68,13 +70,13 @@ impl Informer {
 
     /// Whether there would be nothing to wait for.
     pub(crate) fn shows(&self, wanted: Wanted<'_>) -> bool {
-        let Wanted { key, uid, expect, after, made } = wanted;
+        let Wanted { key, uid, expect, left_out, after, made } = wanted;
         let replaced = self.handle.core.progress.borrow().replaced;
         replaced.is_some_and(|since| made <= since)
             || self.read(|store| {
                 let is_there = store.get(key).is_some_and(|entry| *entry.header.uid == *uid);
                 let may_come = !is_there && after.is_some_and(|after| !reached(store, after));
-                shows(store, key, uid, expect) && !may_come
+                (left_out && !is_there) || (shows(store, key, uid, expect) && !may_come)
             })
     }
 

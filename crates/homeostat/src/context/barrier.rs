@@ -22,7 +22,7 @@ pub(crate) struct Pending {
     pub(super) uid: String,
     /// What the cache must have seen of it.
     pub(super) until: Expect,
-    /// Whether its labels keep it out of the declared cache, which then will not show it.
+    /// Whether its labels or fields keep it out of the declared cache, which then will not show it.
     pub(super) left_out: bool,
     /// A version that was to be seen before the object went: until then it may come yet.
     pub(super) after: Option<String>,
@@ -31,17 +31,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
+    pub(super) fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
         cache.shows(self.wanted_of(key, cache))
     }
 
     fn wanted_of<'a>(&'a self, key: &'a Key, cache: &Informer) -> Wanted<'a> {
-        let (expect, after) = if self.left_out && cache.is_labelled() {
-            (&Expect::Deleted, None)
-        } else {
-            (&self.until, self.after.as_deref())
-        };
-        Wanted { key, uid: &self.uid, expect, after, made: self.made }
+        let left_out = self.left_out && cache.is_of_a_selection();
+        let (expect, after) = (&self.until, self.after.as_deref());
+        Wanted { key, uid: &self.uid, expect, left_out, after, made: self.made }
     }
 }
 
@@ -145,6 +142,15 @@ impl Shared {
         for (place, write) in pending.into_iter().flatten() {
             self.forget_if_shown(owner, &place, &write);
         }
+    }
+
+    /// What reconciles of `owner` wrote to objects of `kind`, as far as it is waited for.
+    pub(super) fn writes_to(&self, owner: &Key, kind: &Kind) -> Vec<(Place, Pending)> {
+        let all = |memory: &mut Memory| {
+            let all = memory.pending_of(kind, None);
+            all.map(|(place, write)| (place.clone(), write.clone())).collect()
+        };
+        self.memories.with_known(owner, all).unwrap_or_default()
     }
 
     /// Waits until a cache shows what reconciles of `owner` wrote to one object, or the declared

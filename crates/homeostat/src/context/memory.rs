@@ -207,13 +207,14 @@ impl Memories {
         known.then(|| self.with(key, work))
     }
 
-    /// Later reads of `key` find at least this version of an object, or that it is gone since.
-    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry) {
+    /// Later reads of `key` find at least this version of an object, or that it is gone since. With
+    /// `left_out` the cache that is read will not show it.
+    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry, left_out: bool) {
         // What left a selection may be there all the same; its last version says when it left.
         let until = Expect::Version(entry.header.resource_version.to_string());
         let uid = entry.header.uid.to_string();
         let place = (kind.clone(), entry.header.key.clone());
-        let heard = Pending { uid, until, left_out: false, after: None, made: self.env.instant() };
+        let heard = Pending { uid, until, left_out, after: None, made: self.env.instant() };
         self.with(key, |memory| memory.expect(place, heard));
         // However long nobody reads, because another process leads: it is not to become more and more.
         if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
