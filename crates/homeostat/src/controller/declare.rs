@@ -140,7 +140,10 @@ impl Declaration {
         if let Reach::Several(namespaces) = reach {
             let related = each.into_iter().skip(usize::from(primaries.is_each())).collect();
             let (caches, primaries) = (world.caches.clone(), primaries.clone());
-            let following = Following { namespaces, caches, kind, primaries, related };
+            let follows = Arc::clone(&follows);
+            let known = BTreeSet::new();
+            let mut following =
+                Following { namespaces, caches, kind, primaries, related, follows, known };
             hoped_for = following.begin();
             tasks.push(following.run().boxed());
         }

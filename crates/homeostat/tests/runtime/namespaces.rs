@@ -157,3 +157,34 @@ fn a_group_is_read_as_one_while_its_scopes_change() {
         caches.stop();
     });
 }
+
+#[test]
+fn who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        make(&cluster.client, &first, "a").await;
+        let there = Key::namespaced(&*second, "s");
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let there = there.clone();
+            async move {
+                let found = ctx.follow::<Secret>(&there).await?.is_some();
+                let patch = json!({ "metadata": { "labels": { "found": found.to_string() } } });
+                ctx.merge_patch_primary(&patch).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first, &*second]);
+        let controller = Controller::new(look).reads::<Secret>().namespaces(&namespaces);
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let says = |words: &'static str| {
+            move |a: &ConfigMap| a.labels().get("found").is_some_and(|found| found == words)
+        };
+        cluster.until_one::<ConfigMap>("a", "nothing yet", says("false")).await;
+        cluster.quiet().await;
+        namespaces.set([&*first]);
+        cluster.quiet().await;
+        with_secret(&cluster.client, &second).await;
+        cluster.until_one::<ConfigMap>("a", "the secret", says("true")).await;
+        running.stop().await.unwrap();
+    });
+}
