@@ -39,7 +39,7 @@ impl KindCache {
 
     /// An informer for each namespace that [`Self::follow`] will name.
     pub(crate) fn each(caches: &Caches, kind: &Kind, scope: Scope) -> Self {
-        Self { source: Source::Each(caches.group(kind.clone())), scope }
+        Self { source: Source::Each(caches.group(kind.clone()).declared()), scope }
     }
 
     /// Whether it has an informer for each namespace.

@@ -63,6 +63,7 @@ impl Following {
     /// Fills the cache of primaries, though nobody hears of them before [`Self::run`] says so.
     fn prefetch(&self, namespace: &str) -> Informer {
         let informer = self.caches.informer(self.kind.clone(), self.primaries.scope(namespace));
+        informer.declare();
         informer.start();
         informer
     }

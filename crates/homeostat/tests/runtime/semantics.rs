@@ -74,7 +74,7 @@
 //! | bookmarks that are turned off under a streaming list, which then has no end | cannot be written: `watch::a_streaming_list_becomes_the_watch` asks for them every time |
 //! | a server that never ends the initial events, or whose proxy never passes them on | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages`, `watch::a_list_that_breaks_again_and_again_while_it_streams_is_read_in_pages` |
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again` |
-//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `namespaces::primaries_selected_by_name_in_several_namespaces_are_in_the_readiness`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
 //! | a defaulter that drops fields its type does not know | `webhook::a_change_touches_only_what_the_handler_changed` |
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
