@@ -1,5 +1,6 @@
 //! What a controller declares, made real: a cache for each of its kinds, and what their changes
-//! wake. Nothing of it has started when this is done.
+//! wake. The caches of several namespaces are started here; whoever launches the controller starts
+//! the others, and runs the tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
