@@ -24,6 +24,8 @@ type Handler = Arc<dyn Fn(&Delta) + Send + Sync>;
 pub struct Group {
     caches: Caches,
     kind: Kind,
+    /// Whether a controller declares it, and cannot work without it.
+    declared: bool,
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -47,7 +49,12 @@ type Told = Option<BTreeMap<Key, Arc<Entry>>>;
 
 impl Group {
     pub(super) fn new(caches: Caches, kind: Kind) -> Self {
-        Self { caches, kind, inner: Arc::default() }
+        Self { caches, kind, declared: false, inner: Arc::default() }
+    }
+
+    /// The same for a controller that cannot work without it.
+    pub(super) fn declared(self) -> Self {
+        Self { declared: true, ..self }
     }
 
     /// Follows these scopes from now on. New ones are started; whatever was only in scopes that are
@@ -76,6 +83,9 @@ impl Group {
 
     fn member(&self, scope: Scope, handlers: &[Handler], indexes: &[(String, Extract)]) -> Member {
         let informer = self.caches.informer(self.kind.clone(), scope);
+        if self.declared {
+            informer.declare();
+        }
         for (name, extract) in indexes {
             informer.index_by(name, extract.clone());
         }

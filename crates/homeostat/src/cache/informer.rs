@@ -153,9 +153,10 @@ impl Informer {
         }
     }
 
-    /// Whether it knows only objects with certain labels.
-    pub(crate) fn is_labelled(&self) -> bool {
-        self.handle.core.source.labels.is_some()
+    /// Whether it knows only objects with certain labels or fields, and is not about a single one.
+    pub(crate) fn is_of_a_selection(&self) -> bool {
+        let Source { labels, fields, .. } = &self.handle.core.source;
+        labels.is_some() || (fields.is_some() && !self.is_of_one_object())
     }
 
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and

@@ -72,3 +72,4 @@ pub(crate) use reach::KindCache;
 pub(crate) use scan::Scan;
 pub use store::{Delta, Store};
 pub use waits::Expect;
+pub(crate) use waits::Wanted;

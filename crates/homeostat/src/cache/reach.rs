@@ -39,7 +39,7 @@ impl KindCache {
 
     /// An informer for each namespace that [`Self::follow`] will name.
     pub(crate) fn each(caches: &Caches, kind: &Kind, scope: Scope) -> Self {
-        Self { source: Source::Each(caches.group(kind.clone())), scope }
+        Self { source: Source::Each(caches.group(kind.clone()).declared()), scope }
     }
 
     /// Whether it has an informer for each namespace.
@@ -55,6 +55,16 @@ impl KindCache {
     /// Whether it knows only the objects that match a selector.
     pub(crate) fn is_selective(&self) -> bool {
         self.scope.labels.is_some() || self.scope.fields.is_some()
+    }
+
+    /// Whether it knows only the objects with certain fields.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.scope.fields.is_some()
+    }
+
+    /// The labels and the fields that it selects by.
+    pub(crate) fn selection(&self) -> (Option<&str>, Option<&str>) {
+        (self.scope.labels.as_deref(), self.scope.fields.as_deref())
     }
 
     /// Whether it knows all objects that match `selector`.

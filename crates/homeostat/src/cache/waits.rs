@@ -20,6 +20,21 @@ pub enum Expect {
     Deleting,
 }
 
+/// A write that a cache is to show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) uid: &'a str,
+    pub(crate) expect: &'a Expect,
+    /// Whether the object is none that the cache knows: it is not waited for, unless it was one before.
+    pub(crate) left_out: bool,
+    /// A version that the object had before its end: a cache that is not there yet does not show
+    /// the end, though it does not show the object either.
+    pub(crate) after: Option<&'a str>,
+    /// When the answer came: none that the server lost since, with all of its history, is waited for.
+    pub(crate) made: Instant,
+}
+
 impl Informer {
     /// Waits until the cache is complete up to `revision`.
     ///
@@ -46,29 +61,32 @@ impl Informer {
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
     }
 
-    /// The same for a write that was `made` at a certain time: none that the server lost since, with
-    /// all of its history, is waited for.
-    pub(crate) async fn wait_for_write(
-        &self,
-        (key, uid): (&Key, &str),
-        expect: &Expect,
-        made: Instant,
-        limit: Duration,
-    ) -> Result<()> {
-        let shown = |cache: &Self| cache.shows((key, uid), expect, made);
+    /// The same for a write of a certain time.
+    pub(crate) async fn wait_for_write(&self, wanted: Wanted<'_>, limit: Duration) -> Result<()> {
+        let Wanted { key, expect, .. } = wanted;
+        let shown = |cache: &Self| cache.shows(wanted);
         self.wait_until(limit, shown, || format!("{key} {expect:?}")).await
     }
 
     /// Whether there would be nothing to wait for.
-    pub(crate) fn shows(&self, (key, uid): (&Key, &str), expect: &Expect, made: Instant) -> bool {
+    pub(crate) fn shows(&self, wanted: Wanted<'_>) -> bool {
+        let Wanted { key, uid, expect, left_out, after, made } = wanted;
         let replaced = self.handle.core.progress.borrow().replaced;
         replaced.is_some_and(|since| made <= since)
-            || self.read(|store| shows(store, key, uid, expect))
+            || self.read(|store| {
+                let is_there = store.get(key).is_some_and(|entry| *entry.header.uid == *uid);
+                let may_come = !is_there && after.is_some_and(|after| !reached(store, after));
+                (left_out && !is_there) || (shows(store, key, uid, expect) && !may_come)
+            })
     }
 
     /// Whether it can be told at all whether the cache shows that.
-    pub(crate) fn can_tell(&self, key: &Key, expect: &Expect) -> bool {
-        let Expect::Version(version) = expect else { return true };
+    pub(crate) fn can_tell(&self, Wanted { key, expect, after, .. }: Wanted<'_>) -> bool {
+        let version = match (expect, after) {
+            (Expect::Version(version), _) => version,
+            (_, Some(after)) => after,
+            (_, None) => return true,
+        };
         self.read(|store| {
             let cached = store.get(key).map(|entry| &*entry.header.resource_version);
             let at = cached.or(store.revision()).unwrap_or_default();
@@ -84,15 +102,16 @@ impl Informer {
     ) -> Result<()> {
         let mut progress = self.handle.core.progress.subscribe();
         let wait = async {
-            // Subscribed before looking: a change in between is not missed.
-            while !shown(self) {
-                if progress.borrow_and_update().state == SourceState::Stopped
-                    || progress.changed().await.is_err()
-                {
+            loop {
+                // Marked as seen before looking: a change in between is not missed.
+                let is_stopped = progress.borrow_and_update().state == SourceState::Stopped;
+                if shown(self) {
+                    return true;
+                }
+                if is_stopped || progress.changed().await.is_err() {
                     return false;
                 }
             }
-            true
         };
         let seen = self.handle.env.timeout(limit, wait).await.unwrap_or(false);
         if seen {
@@ -124,4 +143,36 @@ fn reached(store: &Store, wanted: &str) -> bool {
     store.revision().is_some_and(|at| {
         revision::compare(at, wanted).map_or(at == wanted, std::cmp::Ordering::is_ge)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use homeostat_env::Env;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::super::{Caches, Scope};
+    use super::*;
+    use crate::kind::Kind;
+    use crate::watch::script::Script;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_while_a_waiter_looks_is_not_missed() {
+        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+        let caches = Caches::new(Script::new(&env, []).client(), env);
+        let informer = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+        let came = AtomicBool::new(false);
+        let shown = |cache: &Informer| {
+            let before = came.swap(true, Ordering::SeqCst);
+            if !before {
+                // It comes right after the look.
+                cache.handle.core.progress.send_modify(|_| {});
+            }
+            before
+        };
+        let waited = informer.wait_until(Duration::from_secs(5), shown, String::new).await;
+        assert!(waited.is_ok(), "{waited:?}");
+    }
 }

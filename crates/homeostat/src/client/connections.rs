@@ -17,7 +17,7 @@ use kube::client::Body;
 use super::limited::Limited;
 
 /// How many requests share a connection at most; servers allow 100 and more.
-const MOST: usize = 64;
+const MOST: u32 = 64;
 /// How often the other end of a connection in use is asked whether it is there, and how long it may
 /// take to say so.
 const PING: Duration = Duration::from_secs(30);
@@ -26,6 +26,9 @@ const PONG: Duration = Duration::from_secs(15);
 /// How much of an answer may be on its way before it is read: enough for a first list at full
 /// speed, little enough to be held for every watch.
 const WINDOW: u32 = 1024 * 1024;
+/// The same for all answers of a connection: as much as all of them may have, or those that nobody
+/// reads would hold up the others. A limit only, of what HTTP/2 allows (2³¹ - 1).
+const WINDOW_OF_ALL: u32 = MOST * WINDOW;
 /// How much of it comes in one piece at most: a piece needs memory of its own, whatever its size.
 const PIECE: u32 = 64 * 1024;
 
@@ -62,7 +65,8 @@ impl Connections {
     /// The first connection with room, or another one.
     fn pick(&self) -> (Pool, Token) {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = |token: &Token| Arc::strong_count(token) <= MOST;
+        let room =
+            |token: &Token| u32::try_from(Arc::strong_count(token)).is_ok_and(|held| held <= MOST);
         if let Some((pool, token)) = pools.iter().find(|(_, token)| room(token)) {
             return (pool.clone(), Arc::clone(token));
         }
@@ -77,7 +81,7 @@ impl Connections {
         if self.protocol == Protocol::Any {
             builder
                 .http2_initial_stream_window_size(WINDOW)
-                .http2_initial_connection_window_size(4 * WINDOW)
+                .http2_initial_connection_window_size(WINDOW_OF_ALL)
                 .http2_max_frame_size(PIECE)
                 .http2_keep_alive_interval(PING)
                 .http2_keep_alive_timeout(PONG);

@@ -83,7 +83,8 @@ impl Guard {
         &self,
         request: http::Request<Body>,
     ) -> Result<http::Response<Body>, BoxError> {
-        let deadline = self.env.instant() + self.limit;
+        // `None` for a limit beyond all time.
+        let deadline = self.env.instant().checked_add(self.limit);
         let (parts, mut body) = request.into_parts();
         let mut sent = 0;
         loop {
@@ -97,7 +98,8 @@ impl Guard {
             let (Some(copy), Some(delay)) = (copy, delay) else {
                 return answer.map_err(BoxError::from);
             };
-            if self.env.instant() + delay >= deadline {
+            let next = self.env.instant().checked_add(delay);
+            if deadline.is_some_and(|deadline| next.is_none_or(|next| next >= deadline)) {
                 return answer.map_err(BoxError::from);
             }
             tracing::debug!(method = %parts.method, uri = %parts.uri, ?delay, "sent again soon");

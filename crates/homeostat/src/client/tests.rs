@@ -41,6 +41,15 @@ async fn asked_and_counted(
     replies: &[Reply],
     metrics: &Metrics,
 ) -> (Option<u16>, Vec<u128>) {
+    asked_within(LIMIT, method, replies, metrics).await
+}
+
+async fn asked_within(
+    limit: Duration,
+    method: &str,
+    replies: &[Reply],
+    metrics: &Metrics,
+) -> (Option<u16>, Vec<u128>) {
     let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
     let (begin, clock) = (env.instant(), env.clone());
     let log = Arc::<Mutex<Vec<u128>>>::default();
@@ -65,7 +74,7 @@ async fn asked_and_counted(
     let client = kube::Client::new(service, "default");
     let client = counted(client, env.clone(), metrics.clone());
     let fence = Fence::open(env.clone());
-    let client = guarded(client, env, LIMIT, fence, Warnings::new(true));
+    let client = guarded(client, env, limit, fence, Warnings::new(true));
     let request = Request::builder().method(method).uri("/api/v1/pods").body(Body::from(vec![1]));
     let answer = client.send(request.unwrap()).await;
     let times = log.lock().unwrap().clone();
@@ -105,6 +114,13 @@ async fn a_read_is_sent_again_until_it_is_answered() {
 async fn a_busy_server_is_asked_again_when_it_says() {
     let (status, times) = asked("POST", &[Some((429, Some("7"))), Some((201, None))]).await;
     assert_eq!((status, times), (Some(201), vec![0, 7000]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_without_a_limit_is_sent() {
+    let replies = [Some((429, Some("7"))), Some((200, None))];
+    let (status, times) = asked_within(Duration::MAX, "GET", &replies, &Metrics::default()).await;
+    assert_eq!((status, times), (Some(200), vec![0, 7000]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,9 +191,12 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, log: Log) {
                 let path = request.uri().path().to_owned();
                 log.lock().unwrap().push((number, request.version(), path));
                 let endless = request.uri().query().is_some_and(|query| query.contains("watch"));
+                let huge = request.uri().path() == "/huge";
                 async move {
                     let body = if endless {
                         StreamBody::new(futures::stream::pending()).boxed()
+                    } else if huge {
+                        Full::new(Bytes::from(vec![b' '; 4 * 1024 * 1024])).boxed()
                     } else {
                         Full::new(Bytes::from("{}")).boxed()
                     };
@@ -221,6 +240,24 @@ async fn more_watches_than_a_connection_takes_get_more_connections() {
         watches.push(get(&client, "/watched?watch=1").await);
     }
     assert_eq!(server.connections("/watched"), 3);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_hold_up_no_other() {
+    let server = Listening::on(&["h2"]).await;
+    let client = server.client();
+    let mut unread = Vec::new();
+    for _ in 0..32 {
+        unread.push(get(&client, "/huge").await);
+        // As much as may come before it is read is on its way, and then some.
+        for _ in 0..32 {
+            let limit = Duration::from_secs(10);
+            let read = async { get(&client, "/asked").await.into_body().collect().await.unwrap() };
+            let read = Env::system().timeout(limit, read).await;
+            assert!(read.is_ok(), "{} are not read, and nothing else comes", unread.len());
+        }
+    }
+    assert_eq!((server.connections("/huge"), server.connections("/asked")), (1, 1));
 }
 
 #[tokio::test]

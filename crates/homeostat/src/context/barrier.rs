@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::follow::Place;
 use super::{Context, Memory, PATIENCE, Shared};
-use crate::cache::{Expect, Informer, KindCache};
+use crate::cache::{Expect, Informer, KindCache, Wanted};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind, Object};
@@ -22,19 +22,23 @@ pub(crate) struct Pending {
     pub(super) uid: String,
     /// What the cache must have seen of it.
     pub(super) until: Expect,
-    /// Whether its labels keep it out of the declared cache, which then will not show it.
+    /// Whether its labels or fields keep it out of the declared cache, which then will not show it.
     pub(super) left_out: bool,
+    /// A version that was to be seen before the object went: until then it may come yet.
+    pub(super) after: Option<String>,
     /// When its answer came.
     pub(super) made: Instant,
 }
 
 impl Pending {
-    fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
-        cache.shows((key, &self.uid), self.until_in(cache), self.made)
+    pub(super) fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
+        cache.shows(self.wanted_of(key, cache))
     }
 
-    fn until_in(&self, cache: &Informer) -> &Expect {
-        if self.left_out && cache.is_labelled() { &Expect::Deleted } else { &self.until }
+    fn wanted_of<'a>(&'a self, key: &'a Key, cache: &Informer) -> Wanted<'a> {
+        let left_out = self.left_out && cache.is_of_a_selection();
+        let (expect, after) = (&self.until, self.after.as_deref());
+        Wanted { key, uid: &self.uid, expect, left_out, after, made: self.made }
     }
 }
 
@@ -43,7 +47,7 @@ impl<K: AnyObject> Context<K> {
     pub(super) fn expect_end(&self, kind: &Kind, key: &Key, uid: Option<&str>, until: Expect) {
         let uid = uid.unwrap_or_default().to_owned();
         let made = self.env().instant();
-        self.expect(kind, key, Pending { uid, until, left_out: false, made });
+        self.expect(kind, key, Pending { uid, until, left_out: false, after: None, made });
     }
 
     /// Later reads of that object, and lists of its kind, wait for that version of it.
@@ -53,7 +57,7 @@ impl<K: AnyObject> Context<K> {
         let leaves_out = |cache: &KindCache| cache.leaves_out(meta.labels.as_ref());
         let left_out = self.run.shared.caches.get(kind).is_some_and(leaves_out);
         let made = self.env().instant();
-        self.expect(kind, key, Pending { uid, until, left_out, made });
+        self.expect(kind, key, Pending { uid, until, left_out, after: None, made });
     }
 
     fn expect(&self, kind: &Kind, key: &Key, pending: Pending) {
@@ -140,6 +144,15 @@ impl Shared {
         }
     }
 
+    /// What reconciles of `owner` wrote to objects of `kind`, as far as it is waited for.
+    pub(super) fn writes_to(&self, owner: &Key, kind: &Kind) -> Vec<(Place, Pending)> {
+        let all = |memory: &mut Memory| {
+            let all = memory.pending_of(kind, None);
+            all.map(|(place, write)| (place.clone(), write.clone())).collect()
+        };
+        self.memories.with_known(owner, all).unwrap_or_default()
+    }
+
     /// Waits until a cache shows what reconciles of `owner` wrote to one object, or the declared
     /// cache what they wrote to any object of `kind`.
     async fn settle(
@@ -159,12 +172,12 @@ impl Shared {
                 None => self.declared(kind, key),
             };
             if let Some(cache) = cache {
-                let (until, made) = (write.until_in(&cache), write.made);
-                let wait = cache.wait_for_write((key, &write.uid), until, made, PATIENCE);
+                let wanted = write.wanted_of(key, &cache);
+                let wait = cache.wait_for_write(wanted, PATIENCE);
                 // Boxed: it is seldom needed, and every worker would have room for it.
                 if Box::pin(wait).await.is_err() {
                     self.stale.inc();
-                    if !cache.can_tell(key, until) {
+                    if !cache.can_tell(wanted) {
                         // Waiting longer would tell no more: the versions are no numbers.
                         self.forget(owner, &place, &write);
                     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::key::{Key, NameOrKey};
 use crate::kind::{AnyObject, Kind, Object, View};
 use crate::queue::Queue;
+use crate::trigger::{EventKind, Trigger};
 
 /// One object of the API.
 pub(super) type Place = (Kind, Key);
@@ -72,7 +73,10 @@ impl<K: AnyObject> Context<K> {
         self.run.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
         if self.declared_cache_of(kind, key, Part::Metadata).is_some() {
             follows.add(&self.run.key, &place);
-            return self.get_of(kind, key).await;
+            // Its namespace may have left the set before anybody knew who follows it.
+            if self.declared_cache_of(kind, key, Part::Metadata).is_some() {
+                return self.get_of(kind, key).await;
+            }
         }
         let (informer, subscription) = follows.watch(&self.run.key, &place);
         // Read only once its changes are heard of: one in between would be nobody's event.
@@ -144,6 +148,20 @@ impl Follows {
         let place = (kind.clone(), delta.key().clone());
         for follower in table.targets.get(&place).into_iter().flat_map(|t| &t.followers) {
             self.queue.add(follower.clone(), controller::trigger(kind, delta));
+        }
+    }
+
+    /// Wakes those who follow something in a namespace whose caches are gone, which told of it.
+    pub(crate) fn left(&self, namespace: &str) {
+        let table = self.lock();
+        for ((kind, key), target) in &table.targets {
+            if target.watch.is_none() && key.namespace() == Some(namespace) {
+                let (change, kind, key) = (EventKind::Deleted, kind.clone(), key.clone());
+                let trigger = Trigger::Event { change, kind, key };
+                for follower in &target.followers {
+                    self.queue.add(follower.clone(), trigger.clone());
+                }
+            }
         }
     }
 

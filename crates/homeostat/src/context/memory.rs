@@ -2,10 +2,11 @@
 //! applied to its children, how many quick retries it had. Forgotten with the object.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use homeostat_env::Env;
 
+use super::Shared;
 use super::barrier::Pending;
 use super::follow::Place;
 use crate::cache::{Entry, Expect, revision};
@@ -66,16 +67,23 @@ impl Memory {
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.
-    pub(super) fn expect(&mut self, place: Place, new: Pending) {
-        let is_later = |old: &Pending| match (&old.until, &new.until) {
-            (Expect::Version(older), Expect::Version(newer)) => {
-                old.uid == new.uid && revision::is_earlier(newer, older)
+    pub(super) fn expect(&mut self, place: Place, mut new: Pending) {
+        if let Some(old) = self.pending.get(&place).filter(|old| old.uid == new.uid) {
+            match (&old.until, &new.until) {
+                (Expect::Version(older), Expect::Version(newer)) => {
+                    if revision::is_earlier(newer, older) {
+                        return;
+                    }
+                }
+                // A cache that has yet to show the object does not show its end.
+                (Expect::Version(older), _) => {
+                    (new.after, new.left_out) = (Some(older.clone()), old.left_out);
+                }
+                (_, Expect::Version(_)) => {}
+                _ => (new.after, new.left_out) = (old.after.clone(), old.left_out),
             }
-            _ => false,
-        };
-        if !self.pending.get(&place).is_some_and(is_later) {
-            self.pending.insert(place, new);
         }
+        self.pending.insert(place, new);
     }
 
     /// What is waited for of a kind, or of one object of it.
@@ -163,12 +171,19 @@ pub(super) struct LastApply {
 pub(crate) struct Memories {
     env: Env,
     all: Mutex<BTreeMap<Key, Arc<Mutex<Memory>>>>,
+    /// Who knows what the caches show; not before the controller runs.
+    shared: OnceLock<Weak<Shared>>,
 }
 
 impl Memories {
     /// Nothing is remembered of anybody.
     pub(crate) fn new(env: Env) -> Self {
-        Self { env, all: Mutex::default() }
+        Self { env, all: Mutex::default(), shared: OnceLock::new() }
+    }
+
+    /// From now on it can be looked up what the caches show.
+    pub(crate) fn belong_to(&self, shared: &Arc<Shared>) {
+        self.shared.get_or_init(|| Arc::downgrade(shared));
     }
 
     /// Works on the memory of `key`, which is empty at first.
@@ -195,14 +210,19 @@ impl Memories {
         known.then(|| self.with(key, work))
     }
 
-    /// Later reads of `key` find at least this version of an object, or that it is gone since.
-    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry) {
+    /// Later reads of `key` find at least this version of an object, or that it is gone since. With
+    /// `left_out` the cache that is read will not show it.
+    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry, left_out: bool) {
         // What left a selection may be there all the same; its last version says when it left.
         let until = Expect::Version(entry.header.resource_version.to_string());
         let uid = entry.header.uid.to_string();
         let place = (kind.clone(), entry.header.key.clone());
-        let heard = Pending { uid, until, left_out: false, made: self.env.instant() };
+        let heard = Pending { uid, until, left_out, after: None, made: self.env.instant() };
         self.with(key, |memory| memory.expect(place, heard));
+        // However long nobody reads, because another process leads: it is not to become more and more.
+        if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {
+            shared.tidy(key);
+        }
     }
 
     /// How many writes of all keys may not be shown by the caches yet, and how many children are

@@ -20,6 +20,7 @@ mod patch;
 mod read;
 mod replace;
 mod request;
+mod select;
 mod set;
 mod status;
 mod write;

@@ -216,6 +216,7 @@ impl<K: AnyObject> Context<K> {
             let why = format!("the controller has no index {index} of {kind} here");
             return Err(Error::terminal(why));
         };
+        Box::pin(self.leave_out_what_is_not_selected(kind)).await;
         self.settle_all(kind).await?;
         let mut found = informer.by_index(name, value)?;
         found.retain(|e| namespace.is_none() || e.header.key.namespace() == namespace);

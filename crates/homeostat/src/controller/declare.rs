@@ -1,5 +1,6 @@
 //! What a controller declares, made real: a cache for each of its kinds, and what their changes
-//! wake. Nothing of it has started when this is done.
+//! wake. The caches of several namespaces are started here; whoever launches the controller starts
+//! the others, and runs the tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Predicate;
+use super::ahead::Ahead;
 use super::launch::World;
 use super::lookup::Lookup;
 use super::mapper::Mapper;
@@ -69,9 +71,6 @@ impl Declaration {
         let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
 
         let primaries = reach.cache(&world.caches, &kind, scope);
-        let heard =
-            source::primary(kind.clone(), queue.clone(), filter, background, Arc::clone(&memories));
-        primaries.on_event(heard);
         let mut all = vec![(kind.clone(), primaries.clone())];
         let mut caches = BTreeMap::from([(kind.clone(), primaries.clone())]);
         let mut uncached = BTreeSet::new();
@@ -87,18 +86,26 @@ impl Declaration {
             wakers.push((other, role, filter, cache));
         }
         let names = Arc::new(names(&name, &indexes));
+        let read = caches.get(&kind).unwrap_or(&primaries).clone();
+        primaries.on_event(source::primary(source::Primary {
+            ahead: Ahead::of(&primaries, &read, &memories),
+            kind: kind.clone(),
+            queue: queue.clone(),
+            filter,
+            background,
+            memories: Arc::clone(&memories),
+            follows: Arc::clone(&follows),
+        }));
         let lookup = Lookup {
             env: world.env.clone(),
             client: client.clone(),
             kind: kind.clone(),
             primaries: primaries.clone(),
-            indexed: caches.get(&kind).unwrap_or(&primaries).clone(),
+            indexed: read,
             indexes: Arc::clone(&names),
         };
         for (other, role, filter, cache) in wakers {
-            // Two informers of a kind are not in step: who is woken by one reads the other.
-            let read = caches.get(&other).is_some_and(|read| read.is_same(&cache));
-            let ahead = (!read).then(|| Arc::clone(&memories));
+            let ahead = caches.get(&other).and_then(|read| Ahead::of(&cache, read, &memories));
             let finder = match role {
                 Role::Owned { every } => {
                     let (kind, primaries) = (kind.clone(), primaries.clone());
@@ -134,7 +141,10 @@ impl Declaration {
         if let Reach::Several(namespaces) = reach {
             let related = each.into_iter().skip(usize::from(primaries.is_each())).collect();
             let (caches, primaries) = (world.caches.clone(), primaries.clone());
-            let following = Following { namespaces, caches, kind, primaries, related };
+            let follows = Arc::clone(&follows);
+            let known = BTreeSet::new();
+            let mut following =
+                Following { namespaces, caches, kind, primaries, related, follows, known };
             hoped_for = following.begin();
             tasks.push(following.run().boxed());
         }

@@ -194,6 +194,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             request_limit,
             finalizers: Mutex::default(),
         });
+        shared.memories.belong_to(&shared);
         let count = i64::try_from(self.concurrency).unwrap_or(i64::MAX);
         world.metrics.workers.get_or_create(&metrics::of(&name)).set(count);
         let shifts = Arc::new(Shifts::new(self.concurrency, world.env.instant()));

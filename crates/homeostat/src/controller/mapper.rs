@@ -12,9 +12,10 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use prometheus_client::metrics::counter::Counter;
 
+use super::ahead::Ahead;
 use super::lookup::Lookup;
-use crate::cache::Entry;
-use crate::context::Memories;
+use super::source::is_worth_waking;
+use crate::cache::{Entry, KindCache};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{Kind, View};
@@ -82,7 +83,7 @@ pub(super) struct Mapper {
     open: Queue<Key>,
     questions: Arc<Mutex<BTreeMap<Key, Question>>>,
     /// Reconciles read the kind from another cache, and are to find there what has woken them.
-    ahead: Option<Arc<Memories>>,
+    ahead: Option<Ahead>,
     /// How often there was no answer.
     failures: Counter,
 }
@@ -111,13 +112,18 @@ impl Mapper {
     }
 
     /// For a kind that reconciles read from another cache than the one that tells of its changes.
-    pub(super) fn ahead(self, ahead: Option<Arc<Memories>>) -> Self {
+    pub(super) fn ahead(self, ahead: Option<Ahead>) -> Self {
         Self { ahead, ..self }
     }
 
     /// Counts there how often it has no answer.
     pub(super) fn counting(self, failures: Counter) -> Self {
         Self { failures, ..self }
+    }
+
+    /// The cache of those whom it wakes.
+    pub(super) fn primaries(&self) -> &KindCache {
+        &self.lookup.primaries
     }
 
     /// The keys that these versions of one object name, as far as that can be said at once. The
@@ -186,12 +192,15 @@ impl Mapper {
     }
 
     fn wake(&self, key: Key, trigger: &Trigger, newest: Option<&Entry>) {
+        if !is_worth_waking(&key, self.primaries(), &self.keys) {
+            return;
+        }
+        if let (Some(ahead), Some(newest)) = (&self.ahead, newest) {
+            ahead.heard(&key, &self.kind, newest);
+        }
         // What was there at the start goes behind what happens now.
         if *trigger == Trigger::Initial {
             return self.keys.add_low(key, Trigger::Initial);
-        }
-        if let (Some(memories), Some(newest)) = (&self.ahead, newest) {
-            memories.heard(&key, &self.kind, newest);
         }
         self.keys.add(key, trigger.clone());
     }

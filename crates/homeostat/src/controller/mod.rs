@@ -4,6 +4,7 @@
 //! primary, owned, watched ──source──▶ queue ──worker──▶ reconcile ──▶ outcome ──▶ queue
 //! ```
 
+mod ahead;
 mod crew;
 mod declare;
 mod launch;
@@ -107,7 +108,8 @@ impl<K: Object> Controller<K> {
     /// The type of the primaries says how much of them is watched and cached. With
     /// [`kube::core::PartialObjectMeta`] it is their metadata alone, a small part of the memory:
     /// enough to label, to finalize, to make children. [`Context::get`](crate::Context::get) of the
-    /// whole type then asks the API, and the status is written by
+    /// whole type then asks the API (unless the whole is cached too, for an index or by
+    /// [`Self::reads`]: then it waits for the version that woke the key), and the status is written by
     /// [`Context::merge_patch_status`](crate::Context::merge_patch_status); a terminal error is an
     /// event and no condition, since nobody knows the others.
     ///

@@ -14,6 +14,7 @@ use futures::{Stream, StreamExt};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 
+use super::source::is_worth_waking;
 use crate::Env;
 use crate::cache::KindCache;
 use crate::contained::contained;
@@ -108,7 +109,9 @@ impl Source {
                     match next(&mut keys, &how).await {
                         Ok(Some(key)) => {
                             panics = 0;
-                            queue.add(key, trigger());
+                            if is_worth_waking(&key, &primaries, &queue) {
+                                queue.add(key, trigger());
+                            }
                         }
                         Ok(None) => break,
                         Err(said) => {

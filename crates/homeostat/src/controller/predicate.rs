@@ -10,8 +10,10 @@ use crate::cache::{Delta, Entry, selector};
 use crate::error::Result;
 use crate::kind::View;
 
-/// A test on a change. New and deleted objects pass every ready-made one, and so does a change
-/// that begins a deletion or puts another object (by uid) in the place of the old one.
+/// A test on a change. New and deleted objects pass every ready-made one ([`Self::labelled`] stops
+/// those that it does not select), and so does a change that begins a deletion or puts another object
+/// (by uid) in the place of the old one. That a primary is gone is heard of whatever a filter says: what
+/// is remembered of it is forgotten, and no reconcile runs.
 #[derive(Clone)]
 pub struct Predicate(Arc<dyn Fn(&Delta) -> bool + Send + Sync>);
 
@@ -36,7 +38,8 @@ impl Predicate {
     }
 
     /// The labels match `selector` (`a=b,c in (d,e)`), before the change or after it: what enters
-    /// the selection passes, and so does what leaves it. [`crate::Controller::labels`] and
+    /// the selection passes, and so does what leaves it. Whoever has left it and is deleted later
+    /// passes once more, so that its finalizers are carried out. [`crate::Controller::labels`] and
     /// [`super::Related::labels`] keep the others out of the cache as well.
     ///
     /// # Errors
@@ -44,8 +47,15 @@ impl Predicate {
     pub fn labelled(selector: &str) -> Result<Self> {
         let selector = selector::parse(selector)?;
         Ok(Self::new(move |delta| {
-            let mut sides = delta.old.iter().chain(&delta.new);
-            sides.any(|side| selector.matches(&side.header.labels))
+            let (old, new) = (delta.old.as_ref(), delta.new.as_ref());
+            let goes =
+                |side: Option<&Arc<Entry>>| side.is_some_and(|s| s.header.is_being_deleted());
+            let is_another =
+                old.zip(new).is_some_and(|(old, new)| old.header.uid != new.header.uid);
+            let mut sides = old.into_iter().chain(new);
+            goes(old) != goes(new)
+                || is_another
+                || sides.any(|side| selector.matches(&side.header.labels))
         }))
     }
 
@@ -195,6 +205,22 @@ mod tests {
         assert!(selected.passes(&delta(&out, &within)) && selected.passes(&delta(&within, &out)));
         assert!(selected.passes(&delta(&within, &within)) && !selected.passes(&delta(&out, &out)));
         assert!(Predicate::labelled("a in b").unwrap_err().is_terminal());
+    }
+
+    #[test]
+    fn a_deletion_passes_a_label_filter_that_the_object_has_left() {
+        let selected = Predicate::labelled("a=b").unwrap();
+        let (out, at) = (json!({}), "2026-01-01T00:00:00Z");
+        let going = json!({ "deletionTimestamp": at });
+        assert!(selected.passes(&delta(&out, &going)), "its finalizers are to be carried out");
+        assert!(!selected.passes(&delta(&going, &going)));
+        let found = Delta { change: EventKind::Added, old: None, ..delta(&out, &going) };
+        assert!(selected.passes(&found), "so it may be at the start");
+        let gone = Delta { change: EventKind::Deleted, new: None, ..delta(&going, &out) };
+        assert!(selected.passes(&gone));
+        assert!(selected.passes(&delta(&out, &json!({ "uid": "2" }))), "a namesake");
+        let new = Delta { change: EventKind::Added, old: None, ..delta(&out, &out) };
+        assert!(!selected.passes(&new), "it was never selected");
     }
 
     #[test]

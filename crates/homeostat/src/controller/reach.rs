@@ -6,11 +6,13 @@
 //! holds up no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{pending, select_all};
 
 use crate::cache::{Caches, Informer, KindCache, Namespaces, Scope};
+use crate::context::Follows;
 use crate::kind::Kind;
 
 /// Which namespaces.
@@ -42,12 +44,16 @@ pub(super) struct Following {
     pub(super) kind: Kind,
     pub(super) primaries: KindCache,
     pub(super) related: Vec<KindCache>,
+    pub(super) follows: Arc<Follows>,
+    /// The namespaces that the caches follow.
+    pub(super) known: BTreeSet<String>,
 }
 
 impl Following {
     /// Starts on the namespaces of this moment, and gives their informers.
-    pub(super) fn begin(&self) -> Vec<Informer> {
+    pub(super) fn begin(&mut self) -> Vec<Informer> {
         let namespaces = self.namespaces.get();
+        self.known.clone_from(&namespaces);
         self.related.iter().for_each(|cache| cache.follow(&namespaces));
         let related = self.related.iter().flat_map(KindCache::informers);
         let primaries = namespaces.iter().filter(|_| self.primaries.is_each());
@@ -57,12 +63,13 @@ impl Following {
     /// Fills the cache of primaries, though nobody hears of them before [`Self::run`] says so.
     fn prefetch(&self, namespace: &str) -> Informer {
         let informer = self.caches.informer(self.kind.clone(), self.primaries.scope(namespace));
+        informer.declare();
         informer.start();
         informer
     }
 
     /// Follows the set for ever.
-    pub(super) async fn run(self) {
+    pub(super) async fn run(mut self) {
         let mut news = self.namespaces.subscribe();
         let (mut ready, mut prefetched) = (BTreeSet::new(), BTreeMap::new());
         loop {
@@ -70,6 +77,9 @@ impl Following {
             self.related.iter().for_each(|cache| cache.follow(&wanted));
             ready.retain(|namespace| wanted.contains(namespace));
             self.primaries.follow(&ready);
+            // What they follow there has a watch of its own from now on, or nobody tells of it.
+            self.known.difference(&wanted).for_each(|namespace| self.follows.left(namespace));
+            self.known.clone_from(&wanted);
             let unready: BTreeSet<String> = wanted.difference(&ready).cloned().collect();
             prefetched.retain(|namespace, _| unready.contains(namespace));
             for namespace in unready.iter().filter(|_| self.primaries.is_each()) {
@@ -98,6 +108,8 @@ impl Following {
             if !informer.wait_for_sync().await {
                 pending::<()>().await;
             }
+            // Another controller may have filled it before: what is read now must be heard of.
+            informer.handlers_joined().await;
         }
         namespace.to_owned()
     }

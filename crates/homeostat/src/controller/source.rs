@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Predicate;
+use super::ahead::Ahead;
 use super::mapper::Mapper;
 use crate::cache::{Delta, Entry, KindCache, Owner};
-use crate::context::Memories;
+use crate::context::{Follows, Memories};
 use crate::key::Key;
 use crate::kind::Kind;
 use crate::queue::Queue;
@@ -23,20 +24,36 @@ pub(crate) fn trigger(kind: &Kind, delta: &Delta) -> Trigger {
     }
 }
 
+/// What changes of the primary itself lead to.
+pub(super) struct Primary {
+    pub(super) kind: Kind,
+    pub(super) queue: Queue<Key>,
+    pub(super) filter: Option<Predicate>,
+    pub(super) background: Option<Predicate>,
+    pub(super) memories: Arc<Memories>,
+    pub(super) follows: Arc<Follows>,
+    /// Reconciles read the kind from another cache as well.
+    pub(super) ahead: Option<Ahead>,
+}
+
 /// Changes of the primary itself.
-pub(super) fn primary(
-    kind: Kind,
-    queue: Queue<Key>,
-    filter: Option<Predicate>,
-    background: Option<Predicate>,
-    memories: Arc<Memories>,
-) -> impl Fn(&Delta) + Send + Sync + 'static {
+pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta| {
-        if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
+        let Primary { kind, queue, filter, background, memories, follows, ahead } = &source;
+        let gone = delta.change == EventKind::Deleted;
+        // Of what is gone nothing is kept for a namesake, whatever the filter says.
+        if !gone && filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
             return;
         }
-        let (key, trigger) = (delta.key().clone(), trigger(&kind, delta));
+        let (key, trigger) = (delta.key().clone(), trigger(kind, delta));
+        if gone && queue.strike_off(&key) {
+            // No worker comes to forget it while another process leads.
+            follows.ended(&key, &BTreeSet::new(), true);
+            return memories.forget(&key);
+        }
+        let heard = || ahead.iter().for_each(|ahead| ahead.heard(&key, kind, delta.object()));
         if delta.initial {
+            heard();
             return queue.add_low(key, trigger);
         }
         let trigger = match (&delta.old, &delta.new) {
@@ -50,11 +67,12 @@ pub(super) fn primary(
             }
             _ => Some(trigger),
         };
-        let low = background.as_ref().is_some_and(|background| background.passes(delta));
-        match trigger {
-            Some(trigger) if low => queue.add_low(key, trigger),
-            Some(trigger) => queue.add(key, trigger),
-            None => {}
+        let Some(trigger) = trigger else { return };
+        heard();
+        if background.as_ref().is_some_and(|background| background.passes(delta)) {
+            queue.add_low(key, trigger);
+        } else {
+            queue.add(key, trigger);
         }
     }
 }
@@ -87,6 +105,21 @@ pub(super) enum Finder {
     Mapped(Box<Mapper>),
 }
 
+impl Finder {
+    fn primaries(&self) -> &KindCache {
+        match self {
+            Self::Owner { primaries, .. } => primaries,
+            Self::Mapped(mapper) => mapper.primaries(),
+        }
+    }
+}
+
+/// Whether waking `key` leads to anything. What does not exist a worker only forgets; while none
+/// works, because another process leads, the queue is not to be filled with it.
+pub(super) fn is_worth_waking(key: &Key, primaries: &KindCache, queue: &Queue<Key>) -> bool {
+    !queue.is_paused() || primaries.entry(key).is_some()
+}
+
 /// Changes of another kind. With `ahead` reconciles read that kind from another cache than the one
 /// that tells of the changes, and are to find there what has woken them.
 pub(super) fn secondary(
@@ -94,7 +127,7 @@ pub(super) fn secondary(
     finder: Finder,
     filter: Option<Predicate>,
     queue: Queue<Key>,
-    ahead: Option<Arc<Memories>>,
+    ahead: Option<Ahead>,
 ) -> impl Fn(&Delta) + Send + Sync + 'static {
     move |delta: &Delta| {
         if filter.as_ref().is_some_and(|filter| !filter.passes(delta)) {
@@ -113,12 +146,13 @@ pub(super) fn secondary(
         };
         // The first list of another kind says nothing that the first list of primaries does not.
         for key in keys {
+            if !is_worth_waking(&key, finder.primaries(), &queue) {
+                continue;
+            }
+            ahead.iter().for_each(|ahead| ahead.heard(&key, &kind, delta.object()));
             if delta.initial {
                 queue.add_low(key, trigger.clone());
             } else {
-                if let Some(memories) = &ahead {
-                    memories.heard(&key, &kind, delta.object());
-                }
                 queue.add(key, trigger.clone());
             }
         }

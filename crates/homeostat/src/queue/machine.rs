@@ -12,6 +12,8 @@
 //!
 //! With a debounce, news makes an idle key wait until it is quiet instead of making it ready.
 
+mod rest;
+
 use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::time::Duration;
@@ -278,11 +280,6 @@ impl<T: Hash + Eq + Clone> Machine<T> {
     /// Whether events have ended backoffs of the key since it last served one.
     pub(super) fn was_cut_short(&self, key: &T) -> bool {
         self.slots.find(key).is_some_and(|id| self.slots[id].early > 0)
-    }
-
-    /// While paused, keys are taken in and none is handed out.
-    pub fn pause(&mut self, paused: bool) {
-        self.paused = paused;
     }
 
     /// No more intake: timers are dropped; keys that are ready or dirty, or wait for quiet, are

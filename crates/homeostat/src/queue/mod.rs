@@ -267,6 +267,16 @@ impl<T: Hash + Eq + Clone> Queue<T> {
         self.shared.drained.notify_waiters();
     }
 
+    /// Whether keys are taken in only.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.look(Machine::is_paused)
+    }
+
+    /// Drops a key whose object is gone, if nobody is to be given it; see [`Machine::strike_off`].
+    pub(crate) fn strike_off(&self, key: &T) -> bool {
+        self.change(|machine, _| machine.strike_off(key))
+    }
+
     /// Hands keys out again.
     pub fn resume(&self) {
         self.change(|machine, _| machine.pause(false));

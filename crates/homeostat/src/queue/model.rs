@@ -18,6 +18,7 @@ enum Call {
     Done { key: u8 },
     Forget { key: u8 },
     Mended { key: u8 },
+    StrikeOff { key: u8 },
     Pass { time: u8 },
     Pause(bool),
     Close,
@@ -34,9 +35,10 @@ fn call() -> impl Strategy<Value = Call> {
         6 => Just(Call::Take),
         5 => key.clone().prop_map(|key| Call::Done { key }),
         1 => key.clone().prop_map(|key| Call::Forget { key }),
-        1 => key.prop_map(|key| Call::Mended { key }),
+        1 => key.clone().prop_map(|key| Call::Mended { key }),
+        2 => key.prop_map(|key| Call::StrikeOff { key }),
         3 => (0_u8..4).prop_map(|time| Call::Pass { time }),
-        1 => any::<bool>().prop_map(Call::Pause),
+        2 => any::<bool>().prop_map(Call::Pause),
         1 => Just(Call::Close),
         1 => Just(Call::Clear),
     ]
@@ -353,6 +355,17 @@ impl Model {
 }
 
 impl Model {
+    fn strike_off(&mut self, name: u8) -> bool {
+        let key = &mut self.keys[usize::from(name)];
+        if !self.paused || key.running {
+            return false;
+        }
+        *key = Key::default();
+        self.drop_empty_lanes(Priority::Low);
+        self.drop_empty_lanes(Priority::Normal);
+        true
+    }
+
     fn clear(&mut self) {
         self.turns = Default::default();
         for key in &mut self.keys {
@@ -443,6 +456,9 @@ proptest! {
                 Call::Mended { key } => {
                     machine.mended(&key);
                     model.keys[usize::from(key)].early = 0;
+                }
+                Call::StrikeOff { key } => {
+                    assert_eq!(machine.strike_off(&key), model.strike_off(key));
                 }
                 Call::Pass { time } => now += u64::from(time),
                 Call::Pause(paused) => {

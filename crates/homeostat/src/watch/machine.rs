@@ -71,7 +71,7 @@ pub struct Machine {
     /// Whether the last streaming list broke: the next list is in pages. If that works, it was the
     /// stream; if it does not, it was the connection, and the one after may stream again.
     broke: bool,
-    /// Whether pages may be used; off after a continue token expired.
+    /// Whether pages may be used; off after a continue token expired, for the one list after it.
     paged: bool,
     /// Whether the next list must be a consistent read instead of "not older than".
     consistent: bool,
@@ -287,6 +287,8 @@ impl Machine {
         self.failures = self.failures.saturating_add(1);
         self.state = then;
         self.broke = false;
+        // It may have been too much for one piece.
+        self.paged = true;
         Step { changes: vec![Change::Pending(why)], next: Next::Wait(delay) }
     }
 

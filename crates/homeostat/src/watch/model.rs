@@ -4,7 +4,7 @@
 //! A server whose history is replaced is not among the faults: once the new one is as long as the old
 //! one was, nobody can tell them apart. `tests` has one that is shorter.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -35,12 +35,22 @@ enum Fault {
     Silence,
 }
 
+/// How much of a version can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Read {
+    All,
+    /// Not what it is.
+    Name,
+    /// Not even whose it is.
+    Nothing,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A new version of an object; whether it can be read.
-    Put(usize, bool),
+    /// A new version of an object, and how much of it can be read.
+    Put(usize, Read),
     /// Its end, which may be as unreadable.
-    Delete(usize, bool),
+    Delete(usize, Read),
     /// The next thing that a stream says is how far it is.
     Bookmark,
     Compact,
@@ -50,18 +60,26 @@ enum Event {
     Lag(u64),
 }
 
-/// An object: its name and its revision.
-type Version = (usize, u64);
-type Objects = BTreeMap<usize, u64>;
+/// A version of an object.
+#[derive(Debug, Clone, Copy)]
+struct Version {
+    name: usize,
+    revision: u64,
+    /// The revision with which the object was made: one that is made anew has another uid.
+    made: u64,
+}
+
+/// By name: the revision, and the one with which it was made.
+type Objects = BTreeMap<usize, (u64, u64)>;
 
 struct Server {
     knows_streaming: bool,
     /// What there was at each revision.
     states: Vec<Objects>,
-    /// What led to each revision after the first: an object, and whether it went.
-    log: Vec<(usize, bool)>,
-    /// What led to these revisions cannot be read.
-    unreadable: BTreeSet<u64>,
+    /// What led to each revision after the first: a version, and whether it is the end.
+    log: Vec<(Version, bool)>,
+    /// What led to these revisions cannot be read as a whole.
+    unreadable: BTreeMap<u64, Read>,
     compacted: u64,
     fault: Option<Fault>,
     bookmark: bool,
@@ -73,28 +91,30 @@ impl Server {
         self.log.len() as u64
     }
 
-    fn happens(&mut self, name: usize, gone: bool, readable: bool) {
+    fn happens(&mut self, name: usize, gone: bool, read: Read) {
         let mut state = self.states.last().cloned().unwrap_or_default();
-        let was_there = state.remove(&name).is_some();
-        if gone && !was_there {
+        let before = state.remove(&name);
+        if gone && before.is_none() {
             return;
         }
-        self.log.push((name, gone));
-        if !readable {
-            self.unreadable.insert(self.revision());
+        let revision = self.revision() + 1;
+        let made = before.map_or(revision, |(_, made)| made);
+        self.log.push((Version { name, revision, made }, gone));
+        if read != Read::All {
+            self.unreadable.insert(revision, read);
         }
         if !gone {
-            state.insert(name, self.revision());
+            state.insert(name, (revision, made));
         }
         self.states.push(state);
     }
 
-    /// How a watch tells of a revision.
-    fn tell(&self, (name, revision): Version, gone: bool) -> Input<Version> {
-        if self.unreadable.contains(&revision) {
-            return Input::Undecodable(unreadable((name, revision), gone));
+    /// How a watch tells of a version.
+    fn tell(&self, object: Version, gone: bool) -> Input<Version> {
+        if let Some(read) = self.unreadable.get(&object.revision) {
+            return Input::Undecodable(unreadable(object, *read, gone));
         }
-        let (object, revision) = ((name, revision), revision.to_string());
+        let revision = object.revision.to_string();
         if gone {
             return Input::Deleted { object, revision };
         }
@@ -105,7 +125,13 @@ impl Server {
     fn list(&mut self, consistent: bool) -> (u64, Vec<Version>) {
         let lag = if consistent { 0 } else { std::mem::take(&mut self.lag) };
         let at = self.revision().saturating_sub(lag);
-        (at, self.states[at as usize].iter().map(|(name, revision)| (*name, *revision)).collect())
+        let all = self.states[at as usize].iter();
+        let version = |(name, (revision, made)): (&usize, &(u64, u64))| Version {
+            name: *name,
+            revision: *revision,
+            made: *made,
+        };
+        (at, all.map(version).collect())
     }
 }
 
@@ -127,6 +153,8 @@ struct World {
     /// The deltas, put together again.
     told: Objects,
     listing: bool,
+    /// Whether something nameless came in the list that is under way, or since the last one began.
+    doubts: (bool, bool),
     /// What was told is complete up to here.
     floor: u64,
     requests_at_once: u32,
@@ -142,8 +170,8 @@ impl World {
 
     fn happens(&mut self, event: Event) {
         match event {
-            Event::Put(name, readable) => self.server.happens(name, false, readable),
-            Event::Delete(name, readable) => self.server.happens(name, true, readable),
+            Event::Put(name, read) => self.server.happens(name, false, read),
+            Event::Delete(name, read) => self.server.happens(name, true, read),
             Event::Bookmark => self.server.bookmark = true,
             Event::Compact => self.server.compacted = self.server.revision(),
             Event::Pass(seconds) => self.pass(Duration::from_secs(seconds)),
@@ -182,9 +210,10 @@ impl World {
                 let (at, left) = &mut self.open.pages;
                 let size = limit.map_or(left.len(), |_| PAGE.min(left.len()));
                 let unread = &self.server.unreadable;
-                let (skipped, items): (Vec<_>, _) =
-                    left.drain(..size).partition(|(_, revision)| unread.contains(revision));
-                let skipped = skipped.into_iter().map(|version| unreadable(version, false));
+                let (skipped, items): (Vec<Version>, _) =
+                    left.drain(..size).partition(|version| unread.contains_key(&version.revision));
+                let skip = |version: Version| unreadable(version, unread[&version.revision], false);
+                let skipped = skipped.into_iter().map(skip);
                 let token = (!left.is_empty()).then(|| "more".to_owned());
                 Input::Page { items, skipped: skipped.collect(), revision: at.to_string(), token }
             }
@@ -220,12 +249,12 @@ impl World {
         if let Some(said) = self.open.backlog.pop_front() {
             return Some(said);
         }
-        let (name, gone) = *self.server.log.get(self.open.position as usize)?;
+        let (version, gone) = *self.server.log.get(self.open.position as usize)?;
         if self.open.position < self.server.compacted {
             return Some(refused(410));
         }
         self.open.position += 1;
-        Some(self.server.tell((name, self.open.position), gone))
+        Some(self.server.tell(version, gone))
     }
 
     fn busy(&mut self, seconds: u32) -> Input<Version> {
@@ -240,21 +269,23 @@ impl World {
             Change::Restart { new_history } => {
                 assert!(!new_history, "there is only one");
                 self.listing = true;
+                self.doubts.0 = false;
                 self.store.begin_list(false);
                 Vec::new()
             }
             Change::Applied(version) => {
                 let deltas = self.store.apply(entry(version));
-                self.watched(version.1);
+                self.watched(version.revision);
                 deltas
             }
             Change::Deleted(version) => {
                 let delta = self.store.delete(entry(version));
-                self.watched(version.1);
+                self.watched(version.revision);
                 delta.into_iter().collect()
             }
             Change::Synced(revision) => {
                 self.listing = false;
+                self.doubts.1 = self.doubts.0;
                 let deltas = self.store.end_list(&revision);
                 let revision = revision.parse().unwrap();
                 assert!(revision >= self.floor, "the list is older than what was told");
@@ -267,7 +298,12 @@ impl World {
             }
             Change::Skipped(object) => {
                 let delta = self.store.skip(&object);
-                self.watched(object.revision.parse().unwrap());
+                if object.key.is_none() {
+                    self.doubts = (self.doubts.0 || self.listing, true);
+                }
+                if let Ok(revision) = object.revision.parse() {
+                    self.watched(revision);
+                }
                 delta.into_iter().collect()
             }
             Change::Watching | Change::Pending(_) => Vec::new(),
@@ -285,24 +321,36 @@ impl World {
     fn tell(&mut self, delta: &Delta) {
         let header = &delta.object().header;
         let name = NAMES.iter().position(|name| **name == *header.key.name()).unwrap();
+        let made = header.uid.rsplit('-').next().unwrap().parse().unwrap();
         let before = match delta.change {
             EventKind::Deleted => self.told.remove(&name),
-            _ => self.told.insert(name, header.resource_version.parse().unwrap()),
+            _ => self.told.insert(name, (header.resource_version.parse().unwrap(), made)),
         };
         assert_eq!(before.is_none(), delta.change == EventKind::Added, "{delta:?}");
+        // The end of one whose beginning was nameless is taken for that of its namesake.
+        let may_differ = delta.change == EventKind::Deleted && self.doubts.1;
+        let is_same = before.is_none_or(|before| before.1 == made);
+        assert!(is_same || may_differ, "not the same object: {delta:?}");
     }
 
-    /// The newest version of everything that can be read, an older one or none of the rest, which
-    /// is known to be so; nothing else.
+    /// The newest version of everything that can be read, an older one of the same object or none of
+    /// the rest, which is known to be so; nothing else. What is nameless may be any of them: then
+    /// what is no longer there may be kept, and what is there be older than anybody knows.
     fn holds_what_can_be_known(&self) {
         let there = self.server.states.last().cloned().unwrap_or_default();
-        let unread = |revision: &u64| self.server.unreadable.contains(revision);
         for name in 0..NAMES.len() {
             let (newest, told) = (there.get(&name), self.told.get(&name));
-            assert_eq!(self.store.is_unreadable(&key(name)), newest.is_some_and(unread), "{name}");
-            match newest {
-                Some(newest) if unread(newest) => assert!(told < Some(newest), "{name}"),
-                newest => assert_eq!(told, newest, "{name}"),
+            let read = newest.map(|(revision, _)| self.server.unreadable.get(revision));
+            let is_unreadable = self.store.is_unreadable(&key(name));
+            match read {
+                Some(Some(Read::Nothing)) => assert!(told < newest, "{name}"),
+                Some(Some(_)) => {
+                    let made = |version: &(u64, u64)| version.1;
+                    assert!(is_unreadable && told < newest, "{name}");
+                    assert!(told.is_none() || told.map(made) == newest.map(made), "{name}");
+                }
+                None if self.doubts.1 => {}
+                Some(None) | None => assert_eq!((told, is_unreadable), (newest, false), "{name}"),
             }
         }
     }
@@ -329,23 +377,34 @@ fn refused(code: u16) -> Input<Version> {
     Input::Refused(Refusal { code, ..Refusal::default() })
 }
 
-fn unreadable((name, revision): Version, gone: bool) -> Unreadable {
-    let (uid, revision) = (format!("uid-{}", NAMES[name]), revision.to_string());
-    Unreadable { key: Some(key(name)), uid, revision, gone, why: "a script says so".to_owned() }
+fn unreadable(version: Version, read: Read, gone: bool) -> Unreadable {
+    let (key, why) = (key(version.name), "a script says so".to_owned());
+    let (uid, revision) = (uid(version), version.revision.to_string());
+    match read {
+        Read::All | Read::Name => Unreadable { key: Some(key), uid, revision, gone, why },
+        Read::Nothing => {
+            Unreadable { key: None, uid: String::new(), revision: String::new(), gone, why }
+        }
+    }
+}
+
+fn uid(Version { name, made, .. }: Version) -> String {
+    format!("uid-{}-{made}", NAMES[name])
 }
 
 fn key(name: usize) -> Key {
     Key::namespaced("default", NAMES[name])
 }
 
-fn entry((name, revision): Version) -> Entry {
-    let kind = Kind::of::<ConfigMap>();
-    Entry::parse(&kind, &object(NAMES[name], revision).to_string(), false).unwrap()
+fn entry(version: Version) -> Entry {
+    let mut object = object(NAMES[version.name], version.revision);
+    object["metadata"]["uid"] = uid(version).into();
+    Entry::parse(&Kind::of::<ConfigMap>(), &object.to_string(), false).unwrap()
 }
 
-/// Two times of three.
-fn mostly() -> impl Strategy<Value = bool> {
-    select(vec![true, true, false])
+/// Two times of three all of it.
+fn read() -> impl Strategy<Value = Read> {
+    prop_oneof![12 => Just(Read::All), 5 => Just(Read::Name), 1 => Just(Read::Nothing)]
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -355,8 +414,8 @@ fn event() -> impl Strategy<Value = Event> {
         select(vec![Fault::Break, Fault::Close, Fault::Silence]),
     ];
     prop_oneof![
-        4 => (0..NAMES.len(), mostly()).prop_map(|(name, readable)| Event::Put(name, readable)),
-        2 => (0..NAMES.len(), mostly()).prop_map(|(name, readable)| Event::Delete(name, readable)),
+        4 => (0..NAMES.len(), read()).prop_map(|(name, read)| Event::Put(name, read)),
+        2 => (0..NAMES.len(), read()).prop_map(|(name, read)| Event::Delete(name, read)),
         1 => Just(Event::Bookmark),
         1 => Just(Event::Compact),
         2 => select(vec![1, 7, 70]).prop_map(Event::Pass),
@@ -378,7 +437,7 @@ proptest! {
             knows_streaming,
             states: vec![Objects::new()],
             log: Vec::new(),
-            unreadable: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
             compacted: 0,
             fault: None,
             bookmark: false,
@@ -392,6 +451,7 @@ proptest! {
             store: Store::default(),
             told: Objects::new(),
             listing: true,
+            doubts: (false, false),
             floor: 0,
             requests_at_once: 0,
             busy: Duration::ZERO,

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::script::{
     Answer, End, Script, bookmark, event, initial_end, object, page, refused, streamed, watch,
 };
+use super::{Input, Machine, Next, Refusal, Request};
 use crate::cache::{Caches, Informer, Scope, SourceState};
 use crate::{Env, Kind};
 
@@ -286,6 +287,25 @@ async fn an_expired_page_token_leads_to_a_list_in_one_piece() {
     let asked = followed.script.asked();
     assert_eq!(asked[3].get("limit"), None);
     assert_eq!(asked[3].get("continue"), None);
+}
+
+#[test]
+fn a_list_that_cannot_come_in_one_piece_is_asked_for_in_pages_again() {
+    let broken = || Input::Broken("cut off after a gigabyte".to_owned());
+    let refused = |code| Input::Refused(Refusal { code, ..Refusal::default() });
+    let token = Some("next".to_owned());
+    let page = Input::Page { items: vec![1], skipped: vec![], revision: "10".to_owned(), token };
+    let mut machine = Machine::default();
+    let mut limit_after = |input: Input<i32>| match machine.step(input, Duration::ZERO, 0.5).next {
+        Next::Request(Request::Page { limit, .. }) => Some(limit.is_some()),
+        _ => None,
+    };
+    assert_eq!(limit_after(Input::Go), None, "streaming");
+    assert_eq!(limit_after(refused(400)), Some(true));
+    assert_eq!(limit_after(page), Some(true));
+    assert_eq!(limit_after(refused(410)), Some(false), "in one piece");
+    assert_eq!(limit_after(broken()), None);
+    assert_eq!(limit_after(Input::Go), Some(true));
 }
 
 #[tokio::test(start_paused = true)]

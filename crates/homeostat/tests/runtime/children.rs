@@ -1,17 +1,19 @@
 //! What a reconcile does to its children, and that it reads what it wrote.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use homeostat::controller::Related;
 use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::{DeleteParams, ListParams};
-use homeostat::{Change, Context, Controller, Kind, Outcome, Predicate, Result};
+use homeostat::{Change, Context, Controller, Kind, Manager, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
 use crate::cluster::{config, endings, object, on_cluster, secret};
+use crate::faults::{is, late};
 
 /// Copies a config map's value to a secret of the same name.
 pub async fn mirror(source: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
@@ -223,5 +225,39 @@ fn a_new_process_applies_each_child_once_and_changes_nothing_by_it() {
         let now = cluster.get::<Secret>("a").await.unwrap();
         assert_eq!(now.metadata.resource_version, made.metadata.resource_version);
         second.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_was_made_and_deleted_at_once_is_not_shown_by_a_cache_that_lags() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let (begun, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&seen);
+        let reconcile = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let (first, seen) = (!begun.swap(true, Ordering::SeqCst), Arc::clone(&count));
+            async move {
+                if first {
+                    let made = ctx.create(secret("passing", "1")).await?;
+                    ctx.delete(made).await?;
+                    for _ in 0..24 {
+                        let found = ctx.get::<Secret>("passing").await?;
+                        seen.fetch_add(usize::from(found.is_some()), Ordering::SeqCst);
+                        ctx.env().sleep(Duration::from_millis(250)).await;
+                    }
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        // The creation is heard of after two seconds, the deletion after four.
+        let two = Duration::from_secs(2);
+        let client = late(&cluster.client, &cluster.env, two, |r| is(r, "GET", "/secrets"));
+        let controller = Controller::new(reconcile).reads::<Secret>().namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+        assert_eq!(seen.load(Ordering::SeqCst), 0, "deleted, and read all the same");
+        running.stop().await.unwrap();
     });
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use homeostat::kube::Client;
+use homeostat::controller::{Related, Source};
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
-use homeostat::{Context, Controller, EventType, Lease, Manager, Outcome, Result, Running};
+use homeostat::kube::{Client, ResourceExt};
+use homeostat::{Context, Controller, EventType, Key, Kind, Lease};
+use homeostat::{Manager, Outcome, Result, Running};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event as EventObject, Namespace, Secret};
 use serde_json::json;
 
 use crate::children::mirror;
@@ -409,5 +411,63 @@ fn who_may_read_the_lease_but_not_write_it_is_not_ready() {
         cluster.env.sleep(Duration::from_secs(5)).await;
         assert!(!reader.health().is_ready(), "{}", reader.health());
         reader.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_process_that_does_not_lead_remembers_only_what_is_there() {
+    on_cluster(async |cluster| {
+        let first = process(&cluster, &cluster.client, "first", Controller::new(idle)).await;
+        first.wait_until_leading().await;
+        cluster.create(&config("a", "1")).await;
+        // Woken by one cache, it reads another; and it is told of what is not there.
+        let owned = Related::owned(Kind::of::<Secret>()).labels("child=yes");
+        let named = |event: &EventObject| vec![Key::namespaced(event.namespace().unwrap(), "none")];
+        let (told, inbox) = tokio::sync::mpsc::channel(1);
+        let second = Controller::new(idle).relates(owned).reads::<Secret>();
+        let second = second.watches::<EventObject>(named);
+        let second = second.watches_source(Source::channel("outside", inbox));
+        let second = process(&cluster, &cluster.client, "second", second).await;
+        cluster.env.sleep(Duration::from_secs(3)).await;
+        let owned_by = |owner: &ConfigMap, name: &str| {
+            json!({ "metadata": { "name": name, "labels": { "child": "yes" }, "ownerReferences": [{
+                "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(),
+                "uid": owner.uid(), "controller": true,
+            }] } })
+        };
+        let a = cluster.get::<ConfigMap>("a").await.unwrap();
+        for round in 0..40 {
+            let name = format!("gone-{round}");
+            let gone = cluster.create(&config(&name, "1")).await;
+            for (owner, child) in [(&a, "of-a"), (&gone, "of-gone")] {
+                let child = format!("{child}-{round}");
+                cluster.create::<Secret>(owned_by(owner, &child)).await;
+            }
+            cluster.api::<ConfigMap>().delete(&name, &<_>::default()).await.unwrap();
+            for child in ["of-a", "of-gone"] {
+                let child = format!("{child}-{round}");
+                drop(cluster.api::<Secret>().delete(&child, &<_>::default()).await);
+            }
+        }
+        let unknown = Key::namespaced(&*cluster.namespace, "unknown");
+        told.send(unknown).await.unwrap();
+        let event = json!({ "metadata": { "name": "e" }, "involvedObject": {
+            "namespace": cluster.namespace }, "reason": "x" });
+        cluster.create::<EventObject>(event).await;
+        cluster.env.sleep(Duration::from_secs(3)).await;
+        let there = cluster.list::<ConfigMap>("").await.len();
+        let metrics = second.metrics();
+        let labels = "{name=\"configmap\",controller=\"configmap\"}";
+        let ready = format!("workqueue_depth{labels} {there}\n");
+        assert!(metrics.contains(&ready), "{ready}:\n{metrics}");
+        let unseen = "homeostat_unseen_writes{controller=\"configmap\"} ";
+        let unseen = metrics.split_once(unseen).unwrap().1.lines().next().unwrap();
+        assert!(unseen.parse::<usize>().unwrap() <= 16, "{unseen} expectations");
+
+        first.stop().await.unwrap();
+        second.wait_until_leading().await;
+        cluster.env.sleep(Duration::from_secs(3)).await;
+        assert_eq!(second.journal().total(), there as u64, "{}", second.journal());
+        second.stop().await.unwrap();
     });
 }

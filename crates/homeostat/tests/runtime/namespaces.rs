@@ -10,7 +10,7 @@ use homeostat::{Context, Controller, Key, Kind, Namespaces, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use serde_json::json;
 
-use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
 
 pub async fn another(cluster: &Cluster) -> String {
@@ -155,5 +155,51 @@ fn a_group_is_read_as_one_while_its_scopes_change() {
         assert_eq!(b.data, None, "metadata alone");
         assert!(b.metadata.uid.is_some());
         caches.stop();
+    });
+}
+
+#[test]
+fn who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        make(&cluster.client, &first, "a").await;
+        let there = Key::namespaced(&*second, "s");
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let there = there.clone();
+            async move {
+                let found = ctx.follow::<Secret>(&there).await?.is_some();
+                let patch = json!({ "metadata": { "labels": { "found": found.to_string() } } });
+                ctx.merge_patch_primary(&patch).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first, &*second]);
+        let controller = Controller::new(look).reads::<Secret>().namespaces(&namespaces);
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let says = |words: &'static str| {
+            move |a: &ConfigMap| a.labels().get("found").is_some_and(|found| found == words)
+        };
+        cluster.until_one::<ConfigMap>("a", "nothing yet", says("false")).await;
+        cluster.quiet().await;
+        namespaces.set([&*first]);
+        cluster.quiet().await;
+        with_secret(&cluster.client, &second).await;
+        cluster.until_one::<ConfigMap>("a", "the secret", says("true")).await;
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn primaries_selected_by_name_in_several_namespaces_are_in_the_readiness() {
+    on_cluster(async |cluster| {
+        make(&cluster.client, &cluster.namespace, "b").await;
+        let namespaces = Namespaces::new([&*cluster.namespace]);
+        let controller = Controller::new(idle::<ConfigMap>).fields("metadata.name=b");
+        let manager = cluster.manager().with(controller.namespaces(&namespaces));
+        let running = cluster.start_manager(manager).await;
+        cluster.runs(&running.journal(), 1).await;
+        let words = running.health().to_string();
+        assert_eq!(words, "ok source ConfigMap (metadata.name=b)\n");
+        running.stop().await.unwrap();
     });
 }

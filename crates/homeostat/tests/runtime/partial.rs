@@ -1,18 +1,21 @@
 //! Controllers of whose primaries the metadata alone is cached.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use homeostat::controller::{Lookup, Related};
 use homeostat::journal::ReadFrom;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::core::PartialObjectMeta;
-use homeostat::{Change, Context, Controller, Key, Kind, Outcome, Result};
+use homeostat::{Change, Context, Controller, Key, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 
 use crate::cluster::{config, endings, on_cluster, secret, triggers};
+use crate::faults::{is, late};
 
 type Meta = PartialObjectMeta<Secret>;
+type Config = PartialObjectMeta<ConfigMap>;
 
 /// A config map beside each secret, whose content is never cached.
 async fn accompany(a: Arc<Meta>, ctx: Context<Meta>) -> Result<Outcome> {
@@ -112,7 +115,6 @@ fn an_index_of_what_the_metadata_does_not_have_finds_it_all_the_same() {
         for (name, value) in [("a", "x"), ("b", "y")] {
             cluster.create(&config(name, value)).await;
         }
-        type Config = PartialObjectMeta<ConfigMap>;
         let count = async |_: Arc<Config>, ctx: Context<Config>| {
             let found = ctx.by_index::<ConfigMap>("data.value", "y").await?;
             assert_eq!(found.iter().map(|found| found.name_any()).collect::<Vec<_>>(), ["b"]);
@@ -132,6 +134,43 @@ fn an_index_of_what_the_metadata_does_not_have_finds_it_all_the_same() {
         cluster.create(&secret("y", "1")).await;
         let records = cluster.runs(&journal, 3).await;
         assert_eq!((records[2].key.name(), &*endings(&records)[2]), ("b", "done"), "{journal}");
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "0")).await;
+        let read = Arc::<Mutex<Vec<String>>>::default();
+        let notes = Arc::clone(&read);
+        let look = move |_: Arc<Config>, ctx: Context<Config>| {
+            let notes = Arc::clone(&notes);
+            async move {
+                let found = ctx.get::<ConfigMap>(ctx.key()).await?.unwrap();
+                notes.lock().unwrap().push(found.data.as_ref().unwrap()["value"].clone());
+                Ok(Outcome::Done)
+            }
+        };
+        let controller = Controller::new(look).index_field::<ConfigMap>("data.value");
+        let behind = Duration::from_secs(3);
+        let client = late(&cluster.client, &cluster.env, behind, |request| {
+            let form = request.headers()["accept"].to_str().unwrap();
+            is(request, "GET", "/configmaps") && !form.contains("PartialObjectMetadata")
+        });
+        let manager = Manager::new(client, cluster.env.clone());
+        let manager = manager.with(controller.namespace(&cluster.namespace));
+        let running = cluster.start_manager(manager).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        for value in ["1", "2", "3"] {
+            let before = journal.records().len();
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": value } })).await;
+            let records = cluster.runs(&journal, before + 1).await;
+            assert_eq!(read.lock().unwrap().last().unwrap(), value, "{journal}");
+            let from = records[before].reads[0].from;
+            assert_eq!(from, ReadFrom::Cache, "{journal}");
+        }
         running.stop().await.unwrap();
     });
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use homeostat::controller::{Lookup, Related};
 use homeostat::journal::{ReadFrom, Record};
 use homeostat::kube::ResourceExt;
+use homeostat::kube::core::PartialObjectMeta;
 use homeostat::{Context, Controller, Error, Key, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
@@ -269,4 +270,45 @@ fn every_owner_is_woken_where_that_is_asked_for() {
         assert_eq!(woken, ["a", "b"], "{journal}");
         running.stop().await.unwrap();
     });
+}
+
+#[test]
+fn an_index_of_a_selection_does_not_wait_for_what_the_selection_leaves_out() {
+    let kind = || Kind::of::<Secret>();
+    let selections = [
+        ("labels", Related::read(kind()).labels("seen=yes")),
+        ("name", Related::read(kind()).fields("metadata.name=in")),
+        ("type", Related::read(kind()).fields("type=test.dev/lit")),
+    ];
+    for (how, selected) in selections {
+        on_cluster(async |cluster| {
+            cluster.create(&config("a", "1")).await;
+            let look = async |a: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+                let mut child = labelled("in");
+                child.type_ = Some("test.dev/lit".into());
+                ctx.apply(child).await?;
+                let mut child = secret("out", "1");
+                child.labels_mut().insert("of".into(), a.data.clone().unwrap()["value"].clone());
+                ctx.apply(child).await?;
+                let found = ctx.by_index::<Secret>("type", "test.dev/lit").await?;
+                let names: Vec<String> = found.iter().map(|found| found.name_any()).collect();
+                assert_eq!(names, ["in"], "its own write");
+                Ok(Outcome::Done)
+            };
+            // Its children wake it, whatever they are; reconciles read those of a selection.
+            let controller = Controller::new(look).owns::<PartialObjectMeta<Secret>>();
+            let controller = controller.relates(selected).index_field::<Secret>("type");
+            let running = cluster.start(controller).await;
+            let journal = running.journal();
+            cluster.until_one::<Secret>("out", "the other child", |_| true).await;
+            cluster.quiet().await;
+            cluster.patch::<Secret>("out", json!({ "metadata": { "labels": { "x": "y" } } })).await;
+            cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "2" } })).await;
+            let of = |secret: &Secret| secret.labels().get("of").is_some_and(|of| of == "2");
+            cluster.until_one::<Secret>("out", "another version", of).await;
+            cluster.quiet().await;
+            assert!(endings(&journal.records()).iter().all(|e| e == "done"), "{how}: {journal}");
+            running.stop().await.unwrap();
+        });
+    }
 }

@@ -49,12 +49,14 @@
 //!
 //! | trap | test |
 //! |---|---|
-//! | a stale cache after a write | `selections::a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice`, `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read` |
-//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another` |
-//! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read` |
+//! | a stale cache after a write | `selections::a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice`, `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read`, `children::what_was_made_and_deleted_at_once_is_not_shown_by_a_cache_that_lags` |
+//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another`, `partial::who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole` |
+//! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read`, `selections::an_index_of_a_selection_does_not_wait_for_what_the_selection_leaves_out` |
 //! | an API that is late at the start ends the process | `health::an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile` |
+//! | what is followed in a namespace that leaves the set, and is not there yet | `namespaces::who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set` |
 //! | a read that starts a watch | `a_read_never_starts_a_watch` |
-//! | a generation filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same` |
+//! | a generation or label filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same`, `predicate::a_deletion_passes_a_label_filter_that_the_object_has_left` |
+//! | a filter that keeps what is remembered of a deleted object for its namesake | `sources::a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
@@ -72,17 +74,19 @@
 //! | bookmarks that are turned off under a streaming list, which then has no end | cannot be written: `watch::a_streaming_list_becomes_the_watch` asks for them every time |
 //! | a server that never ends the initial events, or whose proxy never passes them on | `watch::a_server_that_ignores_the_wish_for_initial_events_is_read_in_pages`, `watch::a_list_that_breaks_again_and_again_while_it_streams_is_read_in_pages` |
 //! | a lost leader that goes on, or has to exit | `leader::a_leader_that_cannot_renew_writes_nothing_more_and_may_lead_again`, `lifecycle::a_runnable_that_wraps_the_lost_lease_runs_again_in_the_next_term` |
-//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `leader::a_lease_in_a_namespace_that_is_not_there_is_said_in_the_readiness`, `leader::who_may_read_the_lease_but_not_write_it_is_not_ready`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
+//! | probes that know nothing, of the lease neither | `leader::a_lease_that_nobody_can_reach_is_said_in_the_readiness`, `leader::a_lease_in_a_namespace_that_is_not_there_is_said_in_the_readiness`, `leader::who_may_read_the_lease_but_not_write_it_is_not_ready`, `health::a_missing_definition_is_said_in_words_until_it_is_there`, `namespaces::primaries_selected_by_name_in_several_namespaces_are_in_the_readiness`, `lifecycle::a_check_of_ones_own_is_part_of_the_readiness` |
 //! | two webhooks at one path | `webhook::two_at_one_path_are_refused` |
 //! | a defaulter that drops fields its type does not know, or changes one whose parent is not there | `webhook::a_change_touches_only_what_the_handler_changed`, `webhook::a_change_in_a_field_that_the_object_left_out_can_be_applied` |
 //! | a lease that is deleted under its leader | `lease::there_are_never_two_leaders`, `lease::a_lease_that_is_deleted_is_made_anew_by_its_leader_and_by_others_once_its_time_is_up` |
 //! | a lease given back while something still works | `leader::the_lease_goes_last_after_reconciles_and_events`, `leader::a_worker_that_outlives_the_grace_writes_nothing_once_another_leads` |
 //! | a cold process that takes the lease from a warm one | `leader::who_cannot_fill_its_caches_lets_others_lead`, `leader::who_cannot_fill_all_its_caches_leads_when_nobody_else_does` |
+//! | a process that waits for the lease and remembers all that came and went meanwhile | `leader::a_process_that_does_not_lead_remembers_only_what_is_there` |
 //! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |
 //! | checks that can only be added before the start | `lifecycle::a_check_may_come_later_and_one_that_panics_is_a_problem_in_words` |
 //! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
 //! | typed and unstructured copies of one kind | `kinds::a_typed_and_a_dynamic_view_of_one_kind_share_one_watch` |
 //! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `client::the_system_gives_up_a_connection_whose_other_end_is_gone_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
+//! | answers that nobody reads and that hold up all others of their connection | `client::answers_that_nobody_reads_hold_up_no_other` |
 //! | global state | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing` |
 //!
 //! What they have and this runtime leaves out, and why.
@@ -117,7 +121,7 @@
 //! | a: an error at the start of a watch never leads to a list | `watch::gone_at_the_start_of_a_watch_lists_again` |
 //! | b: what vanished during a gap is never told as deleted, and its owner sleeps on | `watch::whatever_vanished_during_a_gap_is_told_as_deleted`, `cache::a_list_becomes_exact_deltas`, `gaps::a_child_that_vanished_during_a_gap_wakes_its_owner` |
 //! | c: one undecodable object stops the list of all, or leaves the store stale without a word | `watch::one_unreadable_object_never_stops_the_others`, `watch::unreadable::*`, `panics::what_was_cached_before_its_transform_panicked_stays_and_is_said_to_be_old`, `trouble::a_primary_that_does_not_fit_its_type_is_reported_once` |
-//! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece` |
+//! | d: an expired page token begins from the start, page by page | `watch::an_expired_page_token_leads_to_a_list_in_one_piece`, `watch::a_list_that_cannot_come_in_one_piece_is_asked_for_in_pages_again` |
 //! | e: the cache travels back in time | `watch::a_lagging_server_never_takes_the_cache_back_in_time`, `cache::an_older_version_never_replaces_a_newer_one` |
 //! | one backoff for all watches | `gaps::a_watch_that_begins_to_fail_slows_no_other`, `cache::a_source_that_fails_does_not_slow_another`, `sources::a_kind_that_is_missing_holds_back_only_its_own_controller` |
 //! | of those who wait for a cache one is woken | `cache::every_waiter_wakes_when_the_cache_is_in_sync` |

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use homeostat::journal::{Read, ReadFrom};
 use homeostat::kube::api::{Api, PostParams};
 use homeostat::kube::{CustomResource, ResourceExt};
-use homeostat::{Context, Controller, Key, Kind, Outcome, Predicate, Result};
+use homeostat::trigger::EventKind;
+use homeostat::{Context, Controller, Error, Key, Kind, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,5 +172,31 @@ fn a_list_with_an_object_that_does_not_fit_is_an_error_from_the_cache_as_from_th
             running.stop().await.unwrap();
             cluster.api::<Secret>().delete("misfit", &<_>::default()).await.unwrap();
         }
+    });
+}
+
+#[test]
+fn a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "1")).await;
+        let fail = async |a: Arc<ConfigMap>, _: Context<ConfigMap>| match &*a.name_any() {
+            "a" => Err(Error::transient("out of order")),
+            _ => Ok(Outcome::Done),
+        };
+        let unless_gone = Predicate::new(|delta| delta.change != EventKind::Deleted);
+        let controller = Controller::new(fail).filter(unless_gone).give_up_after(3, |_, _| {});
+        let running = cluster.start(controller).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 2).await;
+        cluster.api::<ConfigMap>().delete("a", &<_>::default()).await.unwrap();
+        // Nothing is recorded of what is gone: another key shows that its turn is over.
+        cluster.create(&config("b", "1")).await;
+        cluster.runs(&journal, 3).await;
+        cluster.create(&config("a", "1")).await;
+        let records = cluster.runs(&journal, 5).await;
+        let names: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
+        assert_eq!(names, ["a", "a", "b", "a", "a"], "{journal}");
+        assert!(endings(&records)[3].starts_with("failed"), "given up at once: {journal}");
+        running.stop().await.unwrap();
     });
 }
