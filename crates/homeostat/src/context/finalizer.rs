@@ -125,13 +125,13 @@ impl<K: AnyObject> Context<K> {
                 Err(error) if request::is_not_found(&error) => {}
                 other => other?,
             }
-            lock(&self.run.finalizers).has_removed = true;
+            self.note(|diary| diary.finalizers.has_removed = true);
         }
         Ok(true)
     }
 
     fn ask_for(&self, name: &str) {
-        lock(&self.run.finalizers).names.insert(name.to_owned());
+        self.note(|diary| diary.finalizers.names.insert(name.to_owned()));
         let mut known = lock(&self.run.shared.finalizers);
         if !known.contains(name) {
             known.insert(name.to_owned());
@@ -141,14 +141,14 @@ impl<K: AnyObject> Context<K> {
     /// Says, once for a key, which finalizers of this controller hold back a primary whose reconcile
     /// has ended well, asked for others and left nothing to wake it.
     pub(crate) fn name_forgotten_finalizers(&self) {
+        let asked = self.noted(|diary| std::mem::take(&mut diary.finalizers)).unwrap_or_default();
+        // Who asked for none may be waiting for something else before.
+        if asked.names.is_empty() || asked.has_removed {
+            return;
+        }
         let primary = self.primary();
         let meta = primary.meta();
         if meta.deletion_timestamp.is_none() {
-            return;
-        }
-        let asked = lock(&self.run.finalizers);
-        // Who asked for none may be waiting for something else before.
-        if asked.names.is_empty() || asked.has_removed {
             return;
         }
         let known = lock(&self.run.shared.finalizers);
@@ -156,7 +156,7 @@ impl<K: AnyObject> Context<K> {
         let held: Vec<&str> =
             meta.finalizers.iter().flatten().filter(is_forgotten).map(String::as_str).collect();
         let held = held.join(", ");
-        drop((asked, known));
+        drop(known);
         if held.is_empty()
             || self.memory(|memory| std::mem::replace(&mut memory.finalizer_named, true))
         {

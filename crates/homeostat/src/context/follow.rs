@@ -70,7 +70,7 @@ impl<K: AnyObject> Context<K> {
     /// As [`Self::follow`].
     pub async fn follow_of<T: View>(&self, kind: &Kind, key: &Key) -> Result<Option<Arc<T>>> {
         let (follows, place) = (&self.run.shared.follows, (kind.clone(), key.clone()));
-        self.run.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
+        self.note(|diary| diary.followed.insert(place.clone()));
         if self.declared_cache_of(kind, key, Part::Metadata).is_some() {
             follows.add(&self.run.key, &place);
             // Its namespace may have left the set before anybody knew who follows it.
@@ -100,7 +100,7 @@ impl<K: AnyObject> Context<K> {
 
     /// What this reconcile followed.
     pub(crate) fn take_followed(&self) -> BTreeSet<Place> {
-        std::mem::take(&mut *self.run.followed.lock().unwrap_or_else(PoisonError::into_inner))
+        self.noted(|diary| std::mem::take(&mut diary.followed)).unwrap_or_default()
     }
 }
 

@@ -9,6 +9,7 @@ mod apply;
 mod barrier;
 mod claim;
 mod delete;
+mod diary;
 mod external;
 mod finalizer;
 mod follow;
@@ -45,10 +46,11 @@ use crate::kind::{self, AnyObject, Kind};
 use crate::lease::Fence;
 use crate::trigger::{Trigger, Triggers};
 
+use diary::Diary;
+
 pub use crate::event::EventType;
 pub(crate) use follow::Follows;
 pub(crate) use memory::{Memories, Memory};
-use notes::Notes;
 pub(crate) use status::Mark;
 
 /// How long a reconcile waits for a cache before it is tried again.
@@ -189,36 +191,25 @@ struct Run<K> {
     primary: Mutex<Arc<K>>,
     /// Whether that version is known to have no condition `Degraded`.
     is_sound: AtomicBool,
-    notes: Mutex<Notes>,
-    /// What this reconcile followed so far.
-    followed: Mutex<BTreeSet<follow::Place>>,
     /// Whether this reconcile itself said how ready the primary is.
     said_ready: AtomicBool,
-    /// The reason for which this reconcile itself called the primary degraded.
-    said_degraded: Mutex<Option<String>>,
     /// Whether something outside the cluster, which tells nobody when it goes, was in the way.
     waits_outside: AtomicBool,
-    /// The finalizers that this reconcile asked for.
-    finalizers: Mutex<finalizer::Asked>,
+    /// What this reconcile did and said so far.
+    diary: Mutex<Option<Box<Diary>>>,
 }
 
 impl<K: AnyObject> Context<K> {
     pub(crate) fn new(shared: Arc<Shared>, key: Key, triggers: Triggers, primary: Arc<K>) -> Self {
-        let (primary, notes, followed) = (Mutex::new(primary), Mutex::default(), Mutex::default());
-        let (is_sound, said_ready) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (said_degraded, waits_outside) = (Mutex::default(), AtomicBool::new(false));
         let run = Run {
             shared,
             key,
             triggers,
-            primary,
-            is_sound,
-            notes,
-            followed,
-            said_ready,
-            said_degraded,
-            waits_outside,
-            finalizers: Mutex::default(),
+            primary: Mutex::new(primary),
+            is_sound: AtomicBool::new(false),
+            said_ready: AtomicBool::new(false),
+            waits_outside: AtomicBool::new(false),
+            diary: Mutex::default(),
         };
         Self { run: Arc::new(run) }
     }

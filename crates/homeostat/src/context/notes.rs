@@ -1,7 +1,6 @@
 //! What a reconcile did so far, for the journal: what it read, and what it wrote field by field.
 
 use std::collections::BTreeMap;
-use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
@@ -25,16 +24,18 @@ pub(super) struct Notes {
 impl<K: AnyObject> Context<K> {
     /// What was read and written so far.
     pub(crate) fn take_notes(&self) -> (Vec<Read>, Vec<Write>) {
-        let notes = std::mem::take(&mut *self.notes());
+        let notes = self.noted(|diary| std::mem::take(&mut diary.notes)).unwrap_or_default();
         (notes.reads, notes.writes)
     }
 
     pub(super) fn note_read(&self, kind: &Kind, key: Option<&Key>, from: ReadFrom, found: usize) {
         let read = Read { kind: kind.clone(), key: key.cloned(), from, found };
-        let mut notes = self.notes();
-        if notes.reads.len() < MOST_READS && !notes.reads.contains(&read) {
-            notes.reads.push(read);
-        }
+        self.note(|diary| {
+            let reads = &mut diary.notes.reads;
+            if reads.len() < MOST_READS && !reads.contains(&read) {
+                reads.push(read);
+            }
+        });
     }
 
     /// A write that made or removed something.
@@ -59,7 +60,7 @@ impl<K: AnyObject> Context<K> {
         after: &Bytes,
     ) {
         let place = (kind.clone(), key.clone());
-        let left = self.notes().left.insert(place, after.clone());
+        let left = self.note(|diary| diary.notes.left.insert(place, after.clone()));
         let before = left.as_deref().or(before).filter(|_| change == Change::Changed);
         let fields = before.map(|before| difference::between(kind, before, after));
         let fields = fields.unwrap_or_default();
@@ -68,10 +69,6 @@ impl<K: AnyObject> Context<K> {
 
     fn push_write(&self, write: Write) {
         tracing::debug!(controller = %self.run.shared.name, key = %self.run.key, %write, "wrote");
-        self.notes().writes.push(write);
-    }
-
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.run.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.note(|diary| diary.notes.writes.push(write));
     }
 }

@@ -3,7 +3,6 @@
 //! `compose` is pure: the object, the wish and the time give a merge patch or nothing. The patch
 //! carries the resourceVersion it was computed from, so a status never overwrites a newer one.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
@@ -85,7 +84,7 @@ impl<K: AnyObject> Context<K> {
         }
         let degraded = said(DEGRADED).filter(|one| says(one, "status", "True"));
         let reason = degraded.and_then(|one| one.get("reason")?.as_str()).map(str::to_owned);
-        *self.run.said_degraded.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        self.note(|diary| diary.said_degraded = reason);
         let primary = self.primary();
         let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
@@ -141,7 +140,7 @@ impl<K: AnyObject> Context<K> {
 
     /// The reason for which this reconcile itself called the primary degraded.
     pub(crate) fn said_degraded(&self) -> Option<String> {
-        self.run.said_degraded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.noted(|diary| diary.said_degraded.clone()).flatten()
     }
 }
 
