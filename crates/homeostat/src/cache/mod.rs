@@ -46,6 +46,7 @@ mod intern;
 mod maker;
 mod marks;
 mod namespaces;
+mod owners;
 mod reach;
 mod reads;
 mod recent;

@@ -4,10 +4,10 @@
 
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::index::{Extract, Index};
+use super::owners::Owners;
 use super::revision;
 use super::{Entry, Header};
 use crate::key::Key;
@@ -53,9 +53,7 @@ impl Delta {
 #[derive(Debug, Default)]
 pub struct Store {
     entries: BTreeMap<Key, Arc<Entry>>,
-    /// One flat set: most owners have few dependents, and a set for each would cost more than they.
-    /// Of their uids the digests, which are compared at a glance; two may have one in common.
-    by_owner: BTreeSet<(u64, Key)>,
+    by_owner: Owners,
     indexes: BTreeMap<String, Index>,
     /// Objects whose newest version, of this revision, cannot be read: of what was read before the
     /// last stays in `entries`.
@@ -128,8 +126,10 @@ impl Store {
         if revision::is_earlier(&gone.resource_version, &cached.resource_version) {
             return None;
         }
-        self.remove(key);
-        Some(deleted(Arc::new(entry)))
+        let known = self.remove(key)?;
+        // Of another of that name, whose making could not be read, nobody was told.
+        let is_same = known.header.uid == entry.header.uid;
+        Some(deleted(if is_same { Arc::new(entry) } else { known }))
     }
 
     /// An object that cannot be read. What is cached of it stays, known to be old, until a version
@@ -238,11 +238,7 @@ impl Store {
 
     /// The objects with an owner of that uid, in key order.
     pub fn by_owner<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Arc<Entry>> + use<'a> {
-        let (digest, uid) = (digest(uid), Box::<str>::from(uid));
-        let ours = self.by_owner.range((digest, Key::cluster(""))..);
-        let ours = ours.take_while(move |(owner, _)| *owner == digest);
-        let entries = ours.filter_map(|(_, key)| self.entries.get(key));
-        entries.filter(move |entry| entry.header.owners.iter().any(|owner| *owner.uid == *uid))
+        self.by_owner.find(uid).into_iter().filter_map(|key| self.entries.get(key))
     }
 
     /// Keeps an index of that name from now on, unless there is one.
@@ -312,7 +308,7 @@ impl Store {
     /// Takes note of whose an object is and of what the indexes find in it.
     fn note(&mut self, key: &Key, entry: &Arc<Entry>) {
         for owner in &*entry.header.owners {
-            self.by_owner.insert((digest(&owner.uid), key.clone()));
+            self.by_owner.insert(&owner.uid, key);
         }
         self.indexes.values_mut().for_each(|index| index.insert(entry));
     }
@@ -320,18 +316,11 @@ impl Store {
     fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
         let entry = self.entries.remove(key)?;
         for owner in &*entry.header.owners {
-            self.by_owner.remove(&(digest(&owner.uid), key.clone()));
+            self.by_owner.remove(&owner.uid, key);
         }
         self.indexes.values_mut().for_each(|index| index.remove(&entry));
         Some(entry)
     }
-}
-
-/// The same for the same uid in every process.
-fn digest(uid: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    uid.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn deleted(old: Arc<Entry>) -> Delta {

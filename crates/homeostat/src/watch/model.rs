@@ -327,10 +327,7 @@ impl World {
             _ => self.told.insert(name, (header.resource_version.parse().unwrap(), made)),
         };
         assert_eq!(before.is_none(), delta.change == EventKind::Added, "{delta:?}");
-        // The end of one whose beginning was nameless is taken for that of its namesake.
-        let may_differ = delta.change == EventKind::Deleted && self.doubts.1;
-        let is_same = before.is_none_or(|before| before.1 == made);
-        assert!(is_same || may_differ, "not the same object: {delta:?}");
+        assert!(before.is_none_or(|before| before.1 == made), "not the same object: {delta:?}");
     }
 
     /// The newest version of everything that can be read, an older one of the same object or none of
