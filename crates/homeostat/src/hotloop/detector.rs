@@ -90,6 +90,10 @@ impl Detector {
     /// Takes a reconcile of `key` into account, and says when it was one too many. A loop that was
     /// told is told again only after a while.
     pub(crate) fn observe(&mut self, key: &Key, run: Run<'_>, now: Duration) -> Option<Finding> {
+        // That everything is looked at once at the start is no loop, and would push out what is one.
+        if *run.triggers == [Trigger::Initial] && run.writes.is_empty() {
+            return None;
+        }
         let limits = self.limits;
         let activity = self.activity(key, now);
         activity.reconciles = activity.reconciles.saturating_add(1);

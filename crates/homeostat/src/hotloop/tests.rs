@@ -12,6 +12,7 @@ use crate::difference::FieldChange;
 use crate::journal::Write;
 use crate::key::Key;
 use crate::kind::Kind;
+use crate::trigger::Trigger;
 
 fn write(path: &str, from: u64, to: u64) -> Write {
     let change = FieldChange {
@@ -155,4 +156,24 @@ fn only_so_many_keys_are_watched() {
         observe(&mut detector, &key, &[], Duration::from_secs(3600 * hour));
     }
     assert_eq!(detector.watched(), 1023);
+}
+
+#[test]
+fn the_first_look_at_everything_is_no_loop_and_pushes_nothing_out() {
+    let mut detector = Detector::new(HotLoop::default());
+    let kind = Kind::new("", "v1", "Pod", "pods", true);
+    observe(&mut detector, &Key::namespaced("default", "busy"), &[], Duration::ZERO);
+    for number in 0..5000 {
+        let run = Run { triggers: &[Trigger::Initial], writes: &[], seen: None, kind: &kind };
+        detector.observe(&Key::namespaced("default", number.to_string()), run, Duration::ZERO);
+    }
+    assert_eq!(detector.watched(), 1);
+    let run = Run {
+        triggers: &[Trigger::Initial],
+        writes: &[write("data.a", 1, 2)],
+        seen: None,
+        kind: &kind,
+    };
+    detector.observe(&Key::namespaced("default", "writes"), run, Duration::ZERO);
+    assert_eq!(detector.watched(), 2);
 }
