@@ -315,7 +315,7 @@ impl Running {
                 while task.join_next().await.is_some() {}
             }
         };
-        let until = self.env.instant() + self.grace;
+        let began = self.env.instant();
         let _ = self.env.timeout(self.grace, finish).await;
         let working = controllers.iter().filter(|one| !one.workers.is_empty());
         let still = runnables.iter().filter(|(_, task)| !task.is_empty());
@@ -325,7 +325,8 @@ impl Running {
         self.caches.stop();
         if let Some(webhooks) = self.webhooks {
             // After the reconciles, whose writes it may be asked about.
-            let left = until.saturating_duration_since(self.env.instant());
+            let taken = self.env.instant().saturating_duration_since(began);
+            let left = self.grace.saturating_sub(taken);
             if !webhooks.close(&self.env, left).await {
                 late.push("answers of webhooks".to_owned());
             }
