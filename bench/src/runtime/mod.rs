@@ -149,7 +149,7 @@ impl Runtime {
                 for (one, cpus) in all.iter().zip(&mut cpus) {
                     let arguments = [&*one.arguments, &[&*most]].concat();
                     let running = Running::start(one.program, &arguments)?;
-                    cpus[round] = running.from_full_until_all().await?;
+                    cpus[round] = running.processor_time_once_full().await?;
                 }
             }
             for (one, cpus) in all.iter_mut().zip(cpus) {

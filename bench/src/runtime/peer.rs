@@ -67,7 +67,7 @@ impl Running {
 
     /// Its processor time from when it is full and quiet until as many reconciles have ended as there
     /// are Pods.
-    pub(super) async fn from_full_until_all(mut self) -> Result<Duration> {
+    pub(super) async fn processor_time_once_full(mut self) -> Result<Duration> {
         self.tell("go")?;
         self.hears("full")?;
         tokio::time::sleep(QUIET).await;
