@@ -16,6 +16,8 @@ use crate::kind::AnyObject;
 
 /// How often a stranger's thing is looked at again: it tells nobody when it goes.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// So long a call is given that somebody's intent says is under way, before it is made here.
+const UNDER_WAY: Duration = Duration::from_secs(2);
 
 impl<K: AnyObject> Context<K> {
     /// Makes sure of one thing outside the cluster, as `policy` says. `name` tells the things of one
@@ -137,7 +139,13 @@ impl<K: AnyObject> Context<K> {
         token: String,
         thing: &E,
     ) -> Result<(E::Found, Change)> {
-        let (found, is_older) = match thing.find(Find::Token(&token)).await? {
+        let mut older = thing.find(Find::Token(&token)).await?;
+        if older.is_none() {
+            // Another process may be about to make it: its intent is heard of before its call is over.
+            self.env().sleep(UNDER_WAY).await;
+            older = thing.find(Find::Token(&token)).await?;
+        }
+        let (found, is_older) = match older {
             Some(found) => (found, true),
             None => (thing.create(&token).await?, false),
         };
