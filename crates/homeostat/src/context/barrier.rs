@@ -144,10 +144,16 @@ impl Shared {
         }
     }
 
-    /// What reconciles of `owner` wrote to objects of `kind`, as far as it is waited for.
-    pub(super) fn writes_to(&self, owner: &Key, kind: &Kind) -> Vec<(Place, Pending)> {
+    /// What reconciles of `owner` wrote to objects of `kind`, or to one of them, as far as it is
+    /// waited for.
+    pub(super) fn writes_to(
+        &self,
+        owner: &Key,
+        kind: &Kind,
+        key: Option<&Key>,
+    ) -> Vec<(Place, Pending)> {
         let all = |memory: &mut Memory| {
-            let all = memory.pending_of(kind, None);
+            let all = memory.pending_of(kind, key);
             all.map(|(place, write)| (place.clone(), write.clone())).collect()
         };
         self.memories.with_known(owner, all).unwrap_or_default()
@@ -161,11 +167,7 @@ impl Shared {
         kind: &Kind,
         object: Option<(&Key, &Informer)>,
     ) -> Result<()> {
-        let pending = self.memories.with_known(owner, |memory| {
-            let all = memory.pending_of(kind, object.map(|(key, _)| key));
-            all.map(|(place, write)| (place.clone(), write.clone())).collect::<Vec<_>>()
-        });
-        for (place, write) in pending.unwrap_or_default() {
+        for (place, write) in self.writes_to(owner, kind, object.map(|(key, _)| key)) {
             let key = &place.1;
             let cache = match object {
                 Some((_, cache)) => Some(cache.clone()),

@@ -26,7 +26,7 @@ impl<K: AnyObject> Context<K> {
         let Some(cache) = shared.caches.get(kind).filter(|cache| cache.has_fields()) else {
             return;
         };
-        for ((_, key), write) in shared.writes_to(&self.run.key, kind) {
+        for ((_, key), write) in shared.writes_to(&self.run.key, kind, None) {
             let Some(informer) = cache.informer(key.namespace()) else { continue };
             let may_come = informer.entry(&key).is_none() && !write.is_shown_by(&key, &informer);
             // Who gets no answer waits for the cache.
