@@ -2,23 +2,26 @@
 //! that came before it.
 //!
 //! Objects of one kind have the same field names and mostly the same values, so a [`Packer`] keeps
-//! the text of a few of them as a pattern and compresses the others against it (LZ4 with a
-//! dictionary: a Pod takes a few microseconds to pack and fewer to unpack). It never looks into
-//! the JSON, and what it packed is the same text again to the last byte.
+//! the text of a few of them as a pattern and describes the others by it (LZ4 with a dictionary: a
+//! Pod takes a microsecond to pack and less to unpack). It never looks into the JSON, and what it
+//! packed is the same text again to the last byte.
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use lz4_flex::block::{
     compress_into_with_dict, decompress_into_with_dict, get_maximum_output_size,
 };
-use memchr::memmem;
+use memchr::memmem::Finder;
 
+use super::pattern::Pattern;
 use crate::condition::DEGRADED;
 
-/// A pattern grows no longer: every object is compared with all of it.
+/// A pattern grows no longer: what is farther back than LZ4 reaches could not be referred to.
 const LONGEST_PATTERN: usize = 16 * 1024;
+/// A text that takes more than such a part of its length is not like the pattern.
+const UNLIKE: usize = 3;
 /// So much memory a thread keeps for the next text.
 const MOST_KEPT: usize = 64 * 1024;
 /// Shorter texts would not get much shorter.
@@ -88,7 +91,7 @@ impl Body {
 /// Packs the objects of one informer.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
-    pattern: Arc<Vec<u8>>,
+    pattern: Pattern,
     /// How many texts were little like the pattern.
     strangers: u64,
     packed: Vec<u8>,
@@ -100,19 +103,23 @@ impl Packer {
         if text.len() < SHORTEST {
             return Body::plain(text);
         }
-        self.packed.resize(get_maximum_output_size(text.len()), 0);
-        let packed = compress_into_with_dict(text.as_bytes(), &mut self.packed, &self.pattern);
-        let short = packed.ok().filter(|packed| *packed < text.len());
-        let body = short.map_or_else(
-            || Body::plain(text),
-            |packed| Body {
-                pattern: Some(Arc::clone(&self.pattern)),
-                bytes: Box::from(&self.packed[..packed]),
-                length,
-                names_degraded: names_degraded(text),
-            },
-        );
-        if body.bytes.len() > text.len() / 3 {
+        let (bytes, most) = (text.as_bytes(), text.len() / UNLIKE);
+        let is_alike = self.pattern.describe(bytes, most, &mut self.packed);
+        if !is_alike {
+            // What it repeats of itself counts, too; that takes several times as long to find.
+            self.packed.resize(get_maximum_output_size(text.len()), 0);
+            let pattern = self.pattern.text();
+            let packed = compress_into_with_dict(bytes, &mut self.packed, pattern).ok();
+            self.packed.truncate(packed.unwrap_or(text.len()));
+        }
+        let body = if self.packed.len() < text.len() {
+            let pattern = Some(Arc::clone(self.pattern.text()));
+            let names_degraded = names_degraded(text);
+            Body { pattern, bytes: Box::from(&*self.packed), length, names_degraded }
+        } else {
+            Body::plain(text)
+        };
+        if !is_alike {
             self.meet(text);
         }
         body
@@ -126,23 +133,17 @@ impl Packer {
             return;
         }
         let new = &stranger.as_bytes()[..stranger.len().min(LONGEST_PATTERN)];
-        let kept = self.pattern.len().min(LONGEST_PATTERN - new.len());
+        let old = self.pattern.text();
+        let kept = old.len().min(LONGEST_PATTERN - new.len());
         // The newest last: what is nearest is found first.
-        let old = &self.pattern[self.pattern.len() - kept..];
-        self.pattern = Arc::new([old, new].concat());
+        self.pattern = Pattern::new([&old[old.len() - kept..], new].concat());
     }
 }
 
 fn names_degraded(text: &str) -> bool {
-    let mut rest = text;
-    while let Some(at) = memmem::find(rest.as_bytes(), DEGRADED.as_bytes()) {
-        let (before, after) = (&rest[..at], &rest[at + DEGRADED.len()..]);
-        if before.ends_with('"') && after.starts_with('"') {
-            return true;
-        }
-        rest = after;
-    }
-    false
+    static WORD: LazyLock<Finder<'static>> =
+        LazyLock::new(|| Finder::new(&format!("\"{DEGRADED}\"")).into_owned());
+    WORD.find(text.as_bytes()).is_some()
 }
 
 #[cfg(test)]
@@ -172,7 +173,7 @@ mod tests {
         let bodies: Vec<_> = (0..100).map(|number| packer.pack(&object(number))).collect();
         let kept: usize = bodies[1..].iter().map(|body| body.bytes.len()).sum();
         assert!(kept < 99 * object(0).len() / 20, "{kept}");
-        assert!(Arc::ptr_eq(bodies[1].pattern.as_ref().unwrap(), &packer.pattern));
+        assert!(Arc::ptr_eq(bodies[1].pattern.as_ref().unwrap(), packer.pattern.text()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -52,8 +53,20 @@ impl Entry {
     /// # Errors
     /// [`Error::Decode`] when the JSON does not fit the type.
     pub fn decode<K: DeserializeOwned>(&self) -> Result<K> {
-        let decoded = self.body.with_text(|json| serde_json::from_str(json));
-        decoded.map_err(|source| Error::Decode {
+        self.read(|json| serde_json::from_str(json))
+    }
+
+    /// The same, shared. A typed object is large, so it is moved where it stays as soon as it is one.
+    pub(super) fn decode_shared<K: DeserializeOwned>(&self) -> Result<Arc<K>> {
+        self.read(|json| {
+            let mut reader = serde_json::Deserializer::from_str(json);
+            let typed = Arc::new(K::deserialize(&mut reader)?);
+            reader.end().map(|()| typed)
+        })
+    }
+
+    fn read<T>(&self, decode: impl FnOnce(&str) -> serde_json::Result<T>) -> Result<T> {
+        self.body.with_text(decode).map_err(|source| Error::Decode {
             object: format!("{} {}", self.kind(), self.header.key),
             source,
         })

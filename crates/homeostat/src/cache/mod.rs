@@ -47,6 +47,7 @@ mod maker;
 mod marks;
 mod namespaces;
 mod owners;
+mod pattern;
 mod reach;
 mod reads;
 mod recent;

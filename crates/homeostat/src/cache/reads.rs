@@ -123,7 +123,7 @@ impl Informer {
             return Ok(typed);
         }
         // Decoded without the lock; two who read the same object at once may both do it.
-        let typed = Arc::new(entry.decode::<K>()?);
+        let typed = entry.decode_shared::<K>()?;
         if keep {
             let gone = recent().put(entry, &typed);
             drop(gone);
@@ -132,12 +132,11 @@ impl Informer {
     }
 
     fn typed_all<K: View>(&self, entries: Vec<Arc<Entry>>) -> Vec<Arc<K>> {
-        let typed = entries.into_iter().map(|entry| entry.decode::<K>());
+        let typed = entries.into_iter().map(|entry| entry.decode_shared::<K>());
         typed
             .filter_map(|decoded| {
                 decoded.inspect_err(|error| tracing::warn!(%error, "left out of a list")).ok()
             })
-            .map(Arc::new)
             .collect()
     }
 }

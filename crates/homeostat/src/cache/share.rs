@@ -2,8 +2,9 @@
 //! field away, without keeping managed fields.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde_json::Value;
 
 use super::scan::Fields;
@@ -17,9 +18,10 @@ pub(crate) struct Share {
 
 /// The shares of all who applied (to the object itself, not to a subresource).
 pub(super) fn parse(metadata: &Fields<'_>) -> Result<Box<[Share]>, serde_json::Error> {
+    static APPLY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"Apply\""));
     match metadata.get("managedFields") {
         // Most objects of a cluster are written by updates alone; they need no second look.
-        Some(json) if memmem::find(json.as_bytes(), b"\"Apply\"").is_some() => {
+        Some(json) if APPLY.find(json.as_bytes()).is_some() => {
             Ok(shares(&serde_json::from_str(json)?))
         }
         _ => Ok(Box::default()),
