@@ -55,6 +55,14 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
+    /// Serve the Pods that controllers are measured on until somebody ends it, for whoever works on the runtime.
+    Pods {
+        /// Where the kubeconfig goes.
+        kubeconfig: PathBuf,
+        /// How many Pods there are.
+        #[arg(default_value_t = 20_000)]
+        pods: usize,
+    },
     /// Be the controller that is measured.
     #[command(hide = true)]
     Peer(runtime::Peer),
@@ -87,6 +95,7 @@ async fn run(command: Command) -> Result<()> {
             println!("{:?}", runtime::measure_queue()?);
             Ok(())
         }
+        Command::Pods { kubeconfig, pods } => runtime::serve_pods(&kubeconfig, pods).await,
         Command::Peer(peer) => peer.run().await,
         Command::Start => start::here().await,
         Command::Ours { rounds } => ours(rounds).await,

@@ -41,8 +41,8 @@ pub(crate) struct Runtime {
 /// What came out, for one controller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
-    pod_bytes: f64,
-    peak_pod_bytes: f64,
+    pod_bytes: u64,
+    peak_pod_bytes: u64,
     cold_cpu: Duration,
     cold_wall: Duration,
     median: Duration,
@@ -57,6 +57,8 @@ const IN_FLIGHT: [usize; 2] = [10, 10_000];
 /// The pace of a machine changes from one second to the next: so many times all of them are started in
 /// turn, and the medians count.
 const STARTS: usize = 5;
+/// So many times in turn all of them are weighed, and told of changes.
+const ROUNDS: usize = 3;
 /// So many times the queues are measured in turn.
 const QUEUE_ROUNDS: usize = 3;
 
@@ -99,12 +101,8 @@ impl Runtime {
             contender("kube-rs, no managedFields", kube_rs, vec![&config, &count, "stripped"]),
             contender("controller-runtime", go, vec![&config, &count]),
         ];
-        for one in &mut all {
-            println!("{}", one.name);
-            let running = Running::start(one.program, &one.arguments)?;
-            one.figures = self.measure_one(client, running).await?;
-            println!("  {:?}", one.figures);
-        }
+        println!("memory and events, in turn");
+        self.settled(client, &mut all).await?;
         println!("starts, in turn");
         cold_starts(&mut all)?;
         println!("many reconciles under way, in turn");
@@ -114,6 +112,31 @@ impl Runtime {
         let all = all.map(|one| (one.name, one.figures));
         let events = self.events.min(self.pods);
         Ok(table::render(&all, &queues, [self.pods, size, events]))
+    }
+
+    /// What they hold once all is reconciled, and how soon they reconcile what changes then.
+    async fn settled(&self, client: &Client, all: &mut [Contender<'_>]) -> Result<()> {
+        let mut measured = vec![Vec::with_capacity(ROUNDS); all.len()];
+        for _ in 0..ROUNDS {
+            for (one, measured) in all.iter().zip(&mut measured) {
+                let running = Running::start(one.program, &one.arguments)?;
+                measured.push(self.measure_one(client, running).await?);
+                println!("  {}: {:?}", one.name, measured.last());
+            }
+        }
+        for (one, rounds) in all.iter_mut().zip(measured) {
+            let bytes = |figure: fn(&Figures) -> u64| median(rounds.iter().map(figure));
+            let times = |figure: fn(&Figures) -> Duration| median(rounds.iter().map(figure));
+            one.figures = Figures {
+                pod_bytes: bytes(|it| it.pod_bytes),
+                peak_pod_bytes: bytes(|it| it.peak_pod_bytes),
+                median: times(|it| it.median),
+                p99: times(|it| it.p99),
+                event_cpu: times(|it| it.event_cpu),
+                ..Figures::default()
+            };
+        }
+        Ok(())
     }
 
     async fn measure_one(&self, client: &Client, mut peer: Running) -> Result<Figures> {
@@ -129,8 +152,7 @@ impl Runtime {
         let (events, latencies) = (answered.len(), peer.latencies(&answered)?);
         let cpu = peer.latency_cpu().saturating_sub(before);
         let at = |share: usize| latencies[(latencies.len() * share / 100).min(events - 1)];
-        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-        let per_pod = |bytes: u64| bytes.saturating_sub(idle) as f64 / self.pods as f64;
+        let per_pod = |bytes: u64| bytes.saturating_sub(idle) / self.pods as u64;
         Ok(Figures {
             pod_bytes: per_pod(settled),
             peak_pod_bytes: per_pod(peak),
@@ -144,38 +166,48 @@ impl Runtime {
     /// Processor time per reconcile that ends while another begins.
     async fn in_flight(&self, all: &mut [Contender<'_>]) -> Result<()> {
         for (which, most) in IN_FLIGHT.iter().map(usize::to_string).enumerate() {
-            let mut cpus = vec![[Duration::ZERO; STARTS]; all.len()];
-            for round in 0..STARTS {
+            let mut cpus = vec![Vec::with_capacity(STARTS); all.len()];
+            for _ in 0..STARTS {
                 for (one, cpus) in all.iter().zip(&mut cpus) {
                     let arguments = [&*one.arguments, &[&*most]].concat();
                     let running = Running::start(one.program, &arguments)?;
-                    cpus[round] = running.processor_time_once_full().await?;
+                    cpus.push(running.processor_time_once_full().await?);
                 }
             }
             for (one, cpus) in all.iter_mut().zip(cpus) {
-                one.figures.in_flight[which] = median(cpus) / u32::try_from(self.pods)?;
+                one.figures.in_flight[which] = median(cpus.into_iter()) / u32::try_from(self.pods)?;
             }
         }
         Ok(())
     }
 }
 
+/// Serves the Pods until the process is ended.
+pub(crate) async fn serve_pods(kubeconfig: &Path, pods: usize) -> Result<()> {
+    let client = Client::new(serve::in_memory(kubeconfig).await?, "default");
+    let size = pods::fill(&client, pods, pods).await?;
+    println!("{pods} Pods of {size} bytes: homeostat-bench peer {} {pods}", kubeconfig.display());
+    std::future::pending().await
+}
+
 /// How long controllers take to have had every object, and their processor time from their start on.
 fn cold_starts(all: &mut [Contender<'_>]) -> Result<()> {
-    let mut taken = vec![[(Duration::ZERO, Duration::ZERO); STARTS]; all.len()];
-    for round in 0..STARTS {
+    let mut taken = vec![Vec::with_capacity(STARTS); all.len()];
+    for _ in 0..STARTS {
         for (one, taken) in all.iter().zip(&mut taken) {
-            taken[round] = Running::start(one.program, &one.arguments)?.until_all()?;
+            taken.push(Running::start(one.program, &one.arguments)?.until_all()?);
         }
     }
     for (one, taken) in all.iter_mut().zip(taken) {
-        one.figures.cold_wall = median(taken.map(|(wall, _)| wall));
-        one.figures.cold_cpu = median(taken.map(|(_, cpu)| cpu));
+        println!("  {}: {taken:?}", one.name);
+        one.figures.cold_wall = median(taken.iter().map(|(wall, _)| *wall));
+        one.figures.cold_cpu = median(taken.iter().map(|(_, cpu)| *cpu));
     }
     Ok(())
 }
 
-fn median(mut figures: [Duration; STARTS]) -> Duration {
+fn median<T: Ord + Copy>(figures: impl Iterator<Item = T>) -> T {
+    let mut figures: Vec<T> = figures.collect();
     figures.sort_unstable();
-    figures[STARTS / 2]
+    figures[figures.len() / 2]
 }

@@ -49,9 +49,9 @@ fn rows(pods: usize) -> Vec<Row> {
         |what: &str, unit, goal, figure: fn(&Figures) -> f64| (what.to_owned(), unit, goal, figure);
     vec![
         row("memory per Pod", "kB", "12× kube-rs, 5× controller-runtime", |it| {
-            it.pod_bytes / 1e3
+            kilobytes(it.pod_bytes)
         }),
-        row("memory per Pod, peak", "kB", "", |it| it.peak_pod_bytes / 1e3),
+        row("memory per Pod, peak", "kB", "", |it| kilobytes(it.peak_pod_bytes)),
         (format!("CPU until all {pods} are reconciled"), "s", "4×", |it| {
             it.cold_cpu.as_secs_f64()
         }),
@@ -85,6 +85,11 @@ fn queue_table(text: &mut String, queues: &[Queued]) {
         let ratios = queues.iter().skip(1).map(ratio).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, " {ratios} | 2× client-go |");
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn kilobytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e3
 }
 
 fn ratio(ours: f64, theirs: f64) -> String {
