@@ -11,6 +11,9 @@ use super::chain::{Chain, Link, Linked};
 use super::rules::Lane;
 use super::slots::{KEPT, Slots};
 
+/// In which lane a key belongs.
+type Name<T> = fn(&T) -> Lane<'_>;
+
 /// Ready keys by lane; a key is named by its number, and so is a lane while it is known.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -22,6 +25,8 @@ pub(super) struct Line {
     named: HashTable<usize>,
     hasher: RandomState,
     keys: usize,
+    /// The key that is alone in the line, and in no lane: whose turn it is needs no finding out.
+    alone: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -42,6 +47,7 @@ impl Line {
             named: HashTable::new(),
             hasher: RandomState::default(),
             keys: 0,
+            alone: None,
         }
     }
 
@@ -53,8 +59,62 @@ impl Line {
         self.keys == 0
     }
 
+    /// At the end of its lane. A lane that was empty has its turn after all others.
+    #[inline]
+    pub(super) fn join<T>(&mut self, slots: &mut Slots<T>, key: usize, name: Name<T>) {
+        self.keys += 1;
+        if self.keys == 1 {
+            self.alone = Some(key);
+            return;
+        }
+        if let Some(first) = self.alone.take() {
+            self.stand(slots, first, name);
+        }
+        self.stand(slots, key, name);
+    }
+
+    /// Out of the line, whoever's turn it is.
+    pub(super) fn leave<T>(&mut self, slots: &mut Slots<T>, key: usize) {
+        self.keys -= 1;
+        if self.alone == Some(key) {
+            self.alone = None;
+            return;
+        }
+        let Self { lanes, turns, .. } = self;
+        let lane = slots[key].lane;
+        lanes[lane].keys.remove(slots, key);
+        if lanes[lane].keys.is_empty() {
+            turns.remove(lanes, lane);
+            self.drop_if_many(lane);
+        }
+    }
+
+    /// The first of the lane whose turn it is; the lane has its next turn after all others.
+    #[inline]
+    pub(super) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<usize> {
+        if let Some(key) = self.alone.take() {
+            self.keys = 0;
+            return Some(key);
+        }
+        let lane = self.turns.first()?;
+        self.turns.move_to_end(&mut self.lanes, lane);
+        let first = self.lanes[lane].keys.first()?;
+        self.leave(slots, first);
+        Some(first)
+    }
+
+    fn stand<T>(&mut self, slots: &mut Slots<T>, key: usize, name: Name<T>) {
+        let lane = self.lane(slots[key].key.as_ref().and_then(name));
+        slots[key].lane = lane;
+        let Self { lanes, turns, .. } = self;
+        if lanes[lane].keys.is_empty() {
+            turns.push(lanes, lane);
+        }
+        lanes[lane].keys.push(slots, key);
+    }
+
     /// The lane of that name, new if need be. It is known until somebody has been in it.
-    pub(super) fn lane(&mut self, name: Lane<'_>) -> usize {
+    fn lane(&mut self, name: Lane<'_>) -> usize {
         match (name, self.unnamed) {
             (None, Some(lane)) => lane,
             (None, None) => {
@@ -64,36 +124,6 @@ impl Line {
             }
             (Some(name), _) => self.named(name),
         }
-    }
-
-    /// At the end of its lane. A lane that was empty has its turn after all others.
-    pub(super) fn join<T>(&mut self, slots: &mut Slots<T>, lane: usize, key: usize) {
-        let Self { lanes, turns, keys, .. } = self;
-        *keys += 1;
-        if lanes[lane].keys.is_empty() {
-            turns.push(lanes, lane);
-        }
-        lanes[lane].keys.push(slots, key);
-    }
-
-    /// Out of the line, whoever's turn it is.
-    pub(super) fn leave<T>(&mut self, slots: &mut Slots<T>, lane: usize, key: usize) {
-        let Self { lanes, turns, keys, .. } = self;
-        *keys -= 1;
-        lanes[lane].keys.remove(slots, key);
-        if lanes[lane].keys.is_empty() {
-            turns.remove(lanes, lane);
-            self.drop_if_many(lane);
-        }
-    }
-
-    /// The first of the lane whose turn it is; the lane has its next turn after all others.
-    pub(super) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<usize> {
-        let lane = self.turns.first()?;
-        self.turns.move_to_end(&mut self.lanes, lane);
-        let first = self.lanes[lane].keys.first()?;
-        self.leave(slots, lane, first);
-        Some(first)
     }
 
     fn named(&mut self, name: &str) -> usize {

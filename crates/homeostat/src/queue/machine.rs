@@ -127,8 +127,8 @@ impl<T: Hash + Eq + Clone> Machine<T> {
                 return;
             }
             State::Ready { priority: old, .. } if old >= priority => return,
-            State::Ready { lane, since, .. } => {
-                self.low.leave(&mut self.slots, lane, id);
+            State::Ready { since, .. } => {
+                self.low.leave(&mut self.slots, id);
                 return self.line_up(id, priority, since);
             }
             State::Waiting { turn } => {
@@ -463,10 +463,8 @@ impl<T: Hash + Eq + Clone> Machine<T> {
             Priority::Low => &mut self.low,
             Priority::Normal => &mut self.normal,
         };
-        let slot = &mut self.slots[id];
-        let lane = line.lane(slot.key.as_ref().and_then(self.rules.lane));
-        slot.state = State::Ready { priority, lane, since };
-        line.join(&mut self.slots, lane, id);
+        self.slots[id].state = State::Ready { priority, since };
+        line.join(&mut self.slots, id, self.rules.lane);
     }
 
     /// Whether an event may take the place of the key's timer.

@@ -226,6 +226,39 @@ impl<T: Hash + Eq + Clone> Queue<T> {
     }
 
     /// How many backoffs in a row a key has served; 0 for an unknown one.
+    ///
+    /// The queue itself gives no key up, however often it fails: whoever works on its keys counts
+    /// with this. (With a [`Controller`](crate::Controller) that is `give_up_after`.) A backoff that
+    /// an event ended is not among them: what has changed since may have mended the key.
+    ///
+    /// ```
+    /// # use homeostat::queue::Queue;
+    /// # use homeostat::{Key, Trigger};
+    /// const ATTEMPTS: u32 = 3;
+    ///
+    /// # homeostat_testing::on_cluster(async |cluster| {
+    /// # let (env, mut tried) = (cluster.env.clone(), 0);
+    /// # let mut reconcile = async |_: &Key| { tried += 1; assert!(tried <= 3); Err::<(), _>("no") };
+    /// let mut dead_letters = Vec::new();
+    /// let queue = Queue::new(env);
+    /// queue.add(Key::namespaced("default", "web"), Trigger::Initial);
+    /// while let Some(item) = queue.get().await {
+    ///     match reconcile(&item.key).await {
+    ///         Ok(()) => queue.forget(&item.key),
+    ///         Err(why) if queue.failures(&item.key) + 1 >= ATTEMPTS => {
+    ///             // It runs again when somebody adds it, and has all its attempts then.
+    ///             queue.forget(&item.key);
+    ///             dead_letters.push((item.key.clone(), why));
+    /// #           queue.shut_down();
+    ///         }
+    ///         Err(_) => drop(queue.add_rate_limited(item.key.clone())),
+    ///     }
+    ///     queue.done(&item.key);
+    /// }
+    /// assert_eq!(dead_letters, [(Key::namespaced("default", "web"), "no")]);
+    /// # assert_eq!(tried, 3);
+    /// # });
+    /// ```
     #[must_use]
     pub fn failures(&self, key: &T) -> u32 {
         self.look(|machine| machine.failures(key))

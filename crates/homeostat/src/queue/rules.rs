@@ -11,7 +11,8 @@ pub type Lane<'a> = Option<&'a str>;
 
 /// The rules of a queue.
 ///
-/// By default: the default [`Backoff`], one lane for all keys, no debounce, no rate.
+/// By default: the default [`Backoff`], one lane for all keys, no debounce, no rate. None of them
+/// gives a failing key up: [`Queue::failures`](super::Queue::failures) shows how that is done.
 pub struct Rules<T> {
     /// How long failing keys wait.
     pub backoff: Backoff,

@@ -86,8 +86,6 @@ pub(super) enum State {
     Idle,
     Ready {
         priority: Priority,
-        /// The lane of its line that it stands in.
-        lane: usize,
         since: Duration,
     },
     /// Until the slot's `timer` is due.
@@ -104,9 +102,10 @@ pub(super) enum State {
 pub(super) struct Slot<T> {
     /// `None` in a slot that waits for its next key.
     pub(super) key: Option<T>,
-    /// The hash of the key: computed once, asked for again when the key goes or the table grows.
+    /// The hash of the key once it is in the table: asked for again when the key goes or the table grows.
     pub(super) hash: u64,
-    /// Its place in the line, while it is ready.
+    /// Its place in the line, while it is ready and not alone there: the lane, and the neighbours.
+    pub(super) lane: usize,
     pub(super) link: Link,
     pub(super) state: State,
     /// What a waiting key waits for, or a running one will wait for when it is done.
@@ -124,6 +123,7 @@ impl<T> Slot<T> {
         Self {
             key: None,
             hash: 0,
+            lane: 0,
             link: Link::NONE,
             state: State::Idle,
             timer: None,

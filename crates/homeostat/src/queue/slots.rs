@@ -8,7 +8,6 @@ use std::ops::{Index, IndexMut};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 
 use super::slot::Slot;
 
@@ -22,7 +21,11 @@ pub(super) struct Slots<T> {
     slots: Vec<Slot<T>>,
     /// Those without a key, which are blank.
     free: Vec<usize>,
+    /// All slots with a key but one.
     ids: HashTable<usize>,
+    /// The slot of the key that came last. It is not in the table before another comes: a queue that
+    /// has one key at a time, as most have most of the time, does without the table.
+    newest: Option<usize>,
     hasher: RandomState,
 }
 
@@ -32,11 +35,16 @@ impl<T: Hash + Eq> Slots<T> {
             slots: Vec::new(),
             free: Vec::new(),
             ids: HashTable::new(),
+            newest: None,
             hasher: RandomState::default(),
         }
     }
 
     pub(super) fn find(&self, key: &T) -> Option<usize> {
+        let newest = self.newest.filter(|id| self.slots[*id].is_of(key));
+        if newest.is_some() || self.ids.is_empty() {
+            return newest;
+        }
         let hash = self.hasher.hash_one(key);
         self.ids.find(hash, |id| self.slots[*id].is_of(key)).copied()
     }
@@ -52,31 +60,35 @@ impl<T: Hash + Eq> Slots<T> {
     /// The slot of a key, new if need be.
     #[inline(always)] // or the key is moved once more
     pub(super) fn of(&mut self, key: T) -> usize {
-        let Self { slots, free, ids, hasher } = self;
-        let hash = hasher.hash_one(&key);
-        match ids.entry(hash, |id| slots[*id].is_of(&key), |id| slots[*id].hash) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let id = free.pop().unwrap_or_else(|| {
-                    slots.push(Slot::blank());
-                    slots.len() - 1
-                });
-                let slot = &mut slots[id];
-                (slot.key, slot.hash) = (Some(key), hash);
-                place.insert(id);
-                id
-            }
+        if let Some(known) = self.find(&key) {
+            return known;
         }
+        let Self { slots, free, ids, newest, hasher } = self;
+        let id = free.pop().unwrap_or_else(|| {
+            slots.push(Slot::blank());
+            slots.len() - 1
+        });
+        slots[id].key = Some(key);
+        if let Some(older) = newest.replace(id)
+            && let Some(key) = &slots[older].key
+        {
+            let hash = hasher.hash_one(key);
+            slots[older].hash = hash;
+            ids.insert_unique(hash, older, |id| slots[*id].hash);
+        }
+        id
     }
 
     pub(super) fn remove(&mut self, id: usize) {
         let slot = &mut self.slots[id];
-        if let Ok(entry) = self.ids.find_entry(slot.hash, |known| *known == id) {
+        if self.newest == Some(id) {
+            self.newest = None;
+        } else if let Ok(entry) = self.ids.find_entry(slot.hash, |known| *known == id) {
             entry.remove();
         }
         slot.clear();
         self.free.push(id);
-        if self.ids.is_empty() && self.slots.len() > KEPT {
+        if self.slots.len() > KEPT && self.ids.is_empty() && self.newest.is_none() {
             (self.slots, self.free, self.ids) = (Vec::new(), Vec::new(), HashTable::new());
         }
     }
@@ -92,7 +104,7 @@ impl<T: Hash + Eq> Slots<T> {
     /// How many keys are known, and for how many there is room.
     #[cfg(test)]
     pub(super) fn known(&self) -> (usize, usize) {
-        (self.ids.len(), self.slots.capacity())
+        (self.ids.len() + usize::from(self.newest.is_some()), self.slots.capacity())
     }
 }
 

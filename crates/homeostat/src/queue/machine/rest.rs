@@ -26,11 +26,11 @@ impl<T: Hash + Eq + Clone> Machine<T> {
         let Some(id) = self.slots.find(key) else { return true };
         match self.slots[id].state {
             State::Running { .. } => return false,
-            State::Ready { priority: Priority::Low, lane, .. } => {
-                self.low.leave(&mut self.slots, lane, id);
+            State::Ready { priority: Priority::Low, .. } => {
+                self.low.leave(&mut self.slots, id);
             }
-            State::Ready { priority: Priority::Normal, lane, .. } => {
-                self.normal.leave(&mut self.slots, lane, id);
+            State::Ready { priority: Priority::Normal, .. } => {
+                self.normal.leave(&mut self.slots, id);
             }
             State::Waiting { turn } => {
                 if let Some(timer) = &self.slots[id].timer {
