@@ -118,8 +118,14 @@ fn pod(number: usize) -> Value {
                 {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
             "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
             "readinessProbe": {"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 10},
-            "volumeMounts": [{"name": "config", "mountPath": "/etc/app"}],
+            "livenessProbe": {"httpGet": {"path": "/livez", "port": 8080}, "periodSeconds": 10},
+            "volumeMounts": [{"name": "config", "mountPath": "/etc/app"},
+                {"name": "kube-api-access", "mountPath": "/var/run/secrets", "readOnly": true}],
         })
+    };
+    let toleration = |what: &str| {
+        json!({"key": format!("node.kubernetes.io/{what}"), "operator": "Exists",
+            "effect": "NoExecute", "tolerationSeconds": 300})
     };
     json!({
         "metadata": {
@@ -133,10 +139,13 @@ fn pod(number: usize) -> Value {
         },
         "spec": {
             "containers": [container("web")],
-            "volumes": [{"name": "config", "configMap": {"name": format!("web-{set}")}}],
+            "volumes": [{"name": "config", "configMap": {"name": format!("web-{set}")}},
+                {"name": "kube-api-access", "projected": {"sources": [
+                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                    {"downwardAPI": {"items": [{"path": "namespace",
+                        "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]}}],
             "nodeName": format!("node-{}", number % 200),
-            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists",
-                "effect": "NoExecute", "tolerationSeconds": 300}],
+            "tolerations": [toleration("not-ready"), toleration("unreachable")],
         },
     })
 }

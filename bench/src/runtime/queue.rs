@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use futures::FutureExt as _;
-use homeostat::queue::Queue;
+use homeostat::queue::{Queue, Rules};
 use homeostat::{Env, Key, Trigger};
 
 /// The same numbers as in bench/peers/controller-runtime/queue.go.
@@ -80,7 +80,8 @@ fn theirs(program: &Path) -> Result<Vec<Queued>> {
 }
 
 fn measure(depth: usize) -> Result<Duration> {
-    let queue = Queue::new(Env::system());
+    // As controllers have it, with a turn for every namespace.
+    let queue = Queue::with_rules(Env::system(), Rules::by_namespace());
     // As caches hand them out: the keys live on in the cache.
     let key =
         |number| Key::namespaced(format!("namespace-{}", number % 100), format!("pod-{number:07}"));
