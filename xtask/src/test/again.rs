@@ -85,6 +85,18 @@ const SHARES: [Share; 4] = [
 #[cfg(test)]
 const EXCUSED: [(&str, &str); 0] = [];
 
+/// The tests of the other targets that run only on the embedded cluster, and why. They fail elsewhere.
+const EMBEDDED_ONLY: [(&str, &str); 5] = [
+    ("a_source_that_hears_nothing_is_not_ready_until_it_does", "it takes hours"),
+    (
+        "what_was_written_before_the_history_was_replaced_is_not_waited_for",
+        "it takes a server that can be replaced by another",
+    ),
+    ("an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever", "it takes minutes"),
+    ("a_cron_job_runs_as_many_jobs_at_once_as_its_policy_says", "it takes minutes"),
+    ("a_cron_job_that_ran_all_day_keeps_its_last_three_jobs", "it takes hours"),
+];
+
 /// Tells the test harness to leave out tests with such a name.
 pub(super) fn without(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("--skip={name}")).collect()
@@ -92,7 +104,10 @@ pub(super) fn without(names: &[&str]) -> Vec<String> {
 
 /// Runs them, each share on a kube-apiserver of its own, which nobody has changed before.
 pub(super) fn on(oracle: &Oracle) -> Result<()> {
-    println!("\nOnce more, on kube-apiserver, and beside it:");
+    println!("\nOnce more, on kube-apiserver, and beside it, but for:");
+    for (test, why) in EMBEDDED_ONLY {
+        println!("  - {test}: {why}");
+    }
     let folder = oracle.kubeconfig.parent().context("a kubeconfig is in a folder")?;
     let run = |(number, share): (usize, &'static Share)| {
         share.run(&Oracle::start(&folder.join(format!("share-{number}")))?)
@@ -112,12 +127,13 @@ pub(super) fn on(oracle: &Oracle) -> Result<()> {
 
 impl Share {
     fn run(&self, oracle: &Oracle) -> Result<(String, Result<()>)> {
+        let mut skip = without(self.skip);
+        skip.extend(without(&EMBEDDED_ONLY.map(|(test, _)| test)));
         // The whole workspace is named, so that nothing is built anew with other features; one test
         // at a time, because a cluster has one set of controllers.
         let targets = self.targets.iter().flat_map(|name| ["--test", name]);
         let all = ["test", "--workspace", "--no-fail-fast"].into_iter().chain(targets);
         let all = all.chain(["--", "--test-threads=1"]).chain(self.only.iter().copied());
-        let skip = without(self.skip);
         let all = all.chain(skip.iter().map(String::as_str));
         let told = [
             (self.variable, oracle.kubeconfig.clone()),
@@ -171,6 +187,39 @@ mod tests {
             .filter(|target| !listed.contains(&target.as_str()) && !excused(target))
             .collect();
         assert!(missing.is_empty(), "in no share, and not excused: {missing:?}");
+    }
+
+    /// The tests in the file, or in those of the folder, that refuse to run elsewhere than on the
+    /// embedded cluster, or pass there without having run.
+    fn embedded_only(path: &Path, found: &mut Vec<String>) {
+        entries(path).iter().for_each(|entry| embedded_only(entry, found));
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().map(str::trim);
+        let mut lines = lines.filter(|line| !line.starts_with("//")).peekable();
+        let mut test = "";
+        while let Some(line) = lines.next() {
+            test = line.strip_prefix("fn ").unwrap_or(test);
+            let refuses = line.starts_with("assert!(") && line.contains(".is_virtual, ");
+            let is_silent = line.starts_with("if !") && line.ends_with(".is_virtual {");
+            let ends = |next: &&str| next.starts_with("return");
+            if refuses || (is_silent && lines.peek().is_some_and(ends)) {
+                found.push(test.split('(').next().unwrap_or_default().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn every_test_for_the_embedded_cluster_alone_is_named_with_its_reason() {
+        let mut found = Vec::new();
+        for folder in ["crates", "operators", "examples"] {
+            for package in entries(&root().join(folder)) {
+                embedded_only(&package.join("tests"), &mut found);
+            }
+        }
+        let mut named = EMBEDDED_ONLY.map(|(test, _)| test).to_vec();
+        named.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, named);
     }
 
     #[test]
