@@ -93,7 +93,8 @@ pub enum Error {
         remedy: &'static str,
     },
 
-    /// An object could not be read as the type it was asked for. Terminal.
+    /// An object could not be read as the type it was asked for. Terminal; where it is not the
+    /// primary, whoever mends it does not change the primary, so the key looks again every 30 s.
     #[error("{object} cannot be decoded")]
     Decode {
         /// The object in question.

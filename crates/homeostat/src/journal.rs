@@ -43,7 +43,7 @@ pub struct Record {
     pub triggers: Triggers,
     /// What it looked at, in order, each once; at most 64. Not part of the text.
     pub reads: Vec<Read>,
-    /// What it wrote, in order; writes that changed nothing are here too.
+    /// What it wrote, in order; writes that changed nothing are here too. At most 256, the first.
     pub writes: Vec<Write>,
     /// How it ended.
     pub result: Ending,
@@ -86,7 +86,8 @@ pub struct Write {
     /// What it changed.
     pub change: Change,
     /// The fields that differ from what was known of the object before; empty for one that is new
-    /// or gone. The values of a Secret are hidden.
+    /// or gone, or of which nothing was known: its kind is not declared, and the reconcile did not read
+    /// it. The values of a Secret are hidden.
     pub fields: Vec<FieldChange>,
 }
 

@@ -1,6 +1,7 @@
 //! The name of an object among its kind: what the queue holds and a reconcile is about.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use kube::Resource;
@@ -22,7 +23,7 @@ const END: char = '\0';
 /// assert_eq!(key.beside("db").to_string(), "default/db");
 /// assert!(Key::cluster("web") < key && key < Key::namespaced("default-2", "a"));
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Eq, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 
 impl Key {
@@ -75,6 +76,19 @@ impl Key {
 
     fn parts(&self) -> (&str, &str) {
         self.0.split_once(END).unwrap_or_default()
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        // Mostly a clone is compared with what it was cloned from.
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

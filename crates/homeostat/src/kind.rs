@@ -168,6 +168,11 @@ impl Kind {
         self.0.namespaced
     }
 
+    /// Whether its group is one of Kubernetes' own, whose controllers and agents write the status.
+    pub(crate) fn is_of_kubernetes(&self) -> bool {
+        !self.0.group.contains('.') || self.0.group.ends_with(".k8s.io")
+    }
+
     /// `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {

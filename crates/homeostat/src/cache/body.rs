@@ -16,7 +16,7 @@ use lz4_flex::block::{
 use memchr::memmem::Finder;
 
 use super::pattern::Pattern;
-use crate::condition::DEGRADED;
+use crate::error::REASONS;
 
 /// A pattern grows no longer: what is farther back than LZ4 reaches could not be referred to.
 const LONGEST_PATTERN: usize = 16 * 1024;
@@ -34,21 +34,21 @@ pub(super) struct Body {
     pattern: Option<Arc<Vec<u8>>>,
     bytes: Box<[u8]>,
     length: u32,
-    /// Whether the text has the word [`DEGRADED`] in quotes: looked for once, asked after every
+    /// Whether the text may have a word of the runtime's: looked for once, asked after every
     /// reconcile.
-    names_degraded: bool,
+    may_be_marked: bool,
 }
 
 impl Body {
     /// Kept as it is.
     pub(super) fn plain(text: &str) -> Self {
         let bytes = Box::from(text.as_bytes());
-        Self { pattern: None, bytes, length: 0, names_degraded: names_degraded(text) }
+        Self { pattern: None, bytes, length: 0, may_be_marked: true }
     }
 
-    /// Whether a condition [`DEGRADED`] may be in it.
-    pub(super) fn names_degraded(&self) -> bool {
-        self.names_degraded
+    /// Whether a condition may be in it that the runtime has written.
+    pub(super) fn may_be_marked(&self) -> bool {
+        self.may_be_marked
     }
 
     pub(super) fn text(&self) -> Cow<'_, str> {
@@ -91,6 +91,8 @@ impl Body {
 /// Packs the objects of one informer.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
+    /// Whether the runtime's words are looked for: not where it hardly ever says any.
+    seeks_marks: bool,
     pattern: Pattern,
     /// How many texts were little like the pattern.
     strangers: u64,
@@ -98,7 +100,16 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
+    pub(super) fn new(seeks_marks: bool) -> Self {
+        Self { seeks_marks, ..Self::default() }
+    }
+
     pub(super) fn pack(&mut self, text: &str) -> Body {
+        let may_be_marked = !self.seeks_marks || is_marked(text);
+        Body { may_be_marked, ..self.pack_text(text) }
+    }
+
+    fn pack_text(&mut self, text: &str) -> Body {
         let Ok(length) = u32::try_from(text.len()) else { return Body::plain(text) };
         if text.len() < SHORTEST {
             return Body::plain(text);
@@ -114,8 +125,7 @@ impl Packer {
         }
         let body = if self.packed.len() < text.len() {
             let pattern = Some(Arc::clone(self.pattern.text()));
-            let names_degraded = names_degraded(text);
-            Body { pattern, bytes: Box::from(&*self.packed), length, names_degraded }
+            Body { pattern, bytes: Box::from(&*self.packed), length, may_be_marked: true }
         } else {
             Body::plain(text)
         };
@@ -140,10 +150,11 @@ impl Packer {
     }
 }
 
-fn names_degraded(text: &str) -> bool {
-    static WORD: LazyLock<Finder<'static>> =
-        LazyLock::new(|| Finder::new(&format!("\"{DEGRADED}\"")).into_owned());
-    WORD.find(text.as_bytes()).is_some()
+/// Whether the text has one of the reasons that the runtime gives in conditions.
+fn is_marked(text: &str) -> bool {
+    static WORDS: LazyLock<[Finder<'static>; REASONS.len()]> =
+        LazyLock::new(|| REASONS.map(|reason| Finder::new(&format!("\"{reason}\"")).into_owned()));
+    WORDS.iter().any(|word| word.find(text.as_bytes()).is_some())
 }
 
 #[cfg(test)]
@@ -165,6 +176,15 @@ mod tests {
         for (body, text) in bodies {
             assert_eq!(body.text(), text);
         }
+    }
+
+    #[test]
+    fn whether_the_runtime_spoke_is_known_where_it_is_looked_for() {
+        let marked = r#"{"status":{"conditions":[{"type":"Ready","reason":"CannotBeDone"}]}}"#;
+        let spoke = |seeks, text: &str| Packer::new(seeks).pack(text).may_be_marked();
+        assert!(spoke(true, marked) && spoke(true, &format!("{marked}{}", object(1))));
+        assert!(!spoke(true, &object(1)));
+        assert!(spoke(false, &object(1)), "nobody knows");
     }
 
     #[test]

@@ -41,17 +41,17 @@ impl Scope {
         Self { namespace, fields, ..Self::default() }
     }
 
-    /// Only those of them that match this label selector.
+    /// Only those of them that match this label selector; a second one narrows the first.
     #[must_use]
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
+    pub fn labels(mut self, selector: impl AsRef<str>) -> Self {
+        narrow(&mut self.labels, selector.as_ref());
         self
     }
 
-    /// Only those of them that match this field selector; servers know few fields.
+    /// Only those of them that match this field selector, too; servers know few fields.
     #[must_use]
-    pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = Some(selector.into());
+    pub fn fields(mut self, selector: impl AsRef<str>) -> Self {
+        narrow(&mut self.fields, selector.as_ref());
         self
     }
 
@@ -61,6 +61,18 @@ impl Scope {
     pub fn metadata_only(mut self) -> Self {
         self.metadata_only = true;
         self
+    }
+}
+
+/// Only what matches this selector, too.
+fn narrow(known: &mut Option<String>, selector: &str) {
+    match known {
+        Some(known) if !known.is_empty() && !selector.is_empty() => {
+            known.push(',');
+            known.push_str(selector);
+        }
+        Some(_) if selector.is_empty() => {}
+        _ => *known = Some(selector.to_owned()),
     }
 }
 

@@ -57,7 +57,7 @@ impl Entry {
     }
 
     /// The same, shared. A typed object is large, so it is moved where it stays as soon as it is one.
-    pub(super) fn decode_shared<K: DeserializeOwned>(&self) -> Result<Arc<K>> {
+    pub(crate) fn decode_shared<K: DeserializeOwned>(&self) -> Result<Arc<K>> {
         self.read(|json| {
             let mut reader = serde_json::Deserializer::from_str(json);
             let typed = Arc::new(K::deserialize(&mut reader)?);
@@ -88,9 +88,9 @@ impl Entry {
         scan.metadata.read("annotations").ok().flatten().unwrap_or_default()
     }
 
-    /// Whether a condition `Degraded` may be in it; `false` is certain.
-    pub(crate) fn names_degraded(&self) -> bool {
-        self.body.names_degraded()
+    /// Whether a condition may be in it that the runtime has written; `false` is certain.
+    pub(crate) fn may_be_marked(&self) -> bool {
+        self.body.may_be_marked()
     }
 
     fn kind(&self) -> String {

@@ -17,6 +17,8 @@ pub(crate) struct Form {
     /// Items of a list come without version and kind; readers should not have to know.
     beginning: String,
     keep_managed_fields: bool,
+    /// Whether the runtime speaks in the conditions of such objects, unless a controller says otherwise.
+    is_marked: bool,
 }
 
 impl Form {
@@ -25,7 +27,7 @@ impl Form {
         push_field(&mut beginning, "apiVersion", &quoted(&kind.api_version()));
         push_field(&mut beginning, "kind", &quoted(kind.kind()));
         beginning.push_str(",\"metadata\":{");
-        Self { beginning, keep_managed_fields }
+        Self { beginning, keep_managed_fields, is_marked: !kind.is_of_kubernetes() }
     }
 
     /// Writes down the JSON that is kept.
@@ -55,7 +57,7 @@ pub(crate) struct Maker {
 
 impl Maker {
     pub(crate) fn new(form: Form, transform: Option<Transform>) -> Self {
-        let (interner, packer) = (Interner::default(), Packer::default());
+        let (interner, packer) = (Interner::default(), Packer::new(form.is_marked));
         Self { form, transform, interner, packer, text: String::new() }
     }
 

@@ -65,7 +65,9 @@ impl Core {
         });
         let (sender, mut changes) = mpsc::channel(IN_FLIGHT);
         let source = self.source.clone();
-        let mut watch = Box::pin(driver::run(client.clone(), env.clone(), source, sender));
+        // One that panicked begins again, and is not taken back by a server that lags behind.
+        let told = self.read(|store| store.revision().map(str::to_owned));
+        let mut watch = Box::pin(driver::run(client.clone(), env.clone(), source, told, sender));
         loop {
             tokio::select! {
                 biased;
@@ -165,8 +167,11 @@ impl Core {
         change(&mut self.store.write().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn read<R>(&self, look: impl FnOnce(&Store) -> R) -> R {
+        look(&self.store.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn entries(&self) -> Vec<Arc<Entry>> {
-        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
-        store.iter(None).cloned().collect()
+        self.read(|store| store.iter(None).cloned().collect())
     }
 }

@@ -453,3 +453,19 @@ async fn a_subscription_hears_of_changes_until_it_is_dropped() {
     informer.subscribe(|_| {}).joined().await;
     assert!(witness.upgrade().is_none(), "what nobody holds any more is let go of");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_begins_again_is_not_taken_back_by_a_server_that_lags_behind() {
+    let lines = streamed(&[object("a", 1), object("b", 9)], 10, &[], End::Panic);
+    let lags = || streamed(&[object("a", 1)], 5, &[], End::Open);
+    let well = streamed(&[object("a", 1), object("b", 9)], 12, &[], End::Open);
+    let informer = informer([lines, lags(), well]);
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&told);
+    informer.on_event(move |delta| {
+        log.lock().unwrap().push(format!("{:?} {}", delta.change, delta.key().name()));
+    });
+    informer.start();
+    informer.wait_for_revision("12", LIMIT).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), ["Added a", "Added b"], "nothing was deleted");
+}

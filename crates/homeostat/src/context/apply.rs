@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use serde_json::Value;
 
 use super::barrier::Part;
@@ -20,7 +21,7 @@ use super::memory::LastApply;
 use super::write::nameless;
 use super::{Applied, Change, Context, Memory, Wish, claim, owner, request};
 use crate::cache::share;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind};
@@ -118,12 +119,9 @@ impl<K: AnyObject> Context<K> {
         let path = request::to(&kind, key.namespace());
         let request = path.patch(key.name(), &params, &Patch::Apply(&asked));
         let answer = match self.send(request).await {
-            // What cannot become what we ask for is in the way as a stranger's is: its end is told.
-            Err(error) if found.is_some() && error.is_refusal_of_content() => {
-                if let Err(unseen) = self.follow_of::<T>(&kind, &key).await {
-                    tracing::debug!(error = unseen.chain(), "what is in the way is not followed");
-                }
-                return Err(error);
+            Err(error) if error.is_refusal_of_content() => {
+                let is_seen = found.is_some();
+                return Err(Box::pin(self.refused::<T>((&kind, &key), is_seen, error)).await);
             }
             answer => answer?,
         };
@@ -155,6 +153,39 @@ impl<K: AnyObject> Context<K> {
         let last = LastApply { desired: desired_digest, result, revision, age: 0 };
         self.memory(|memory| memory.applied(place, last));
         Ok(Applied { object, change, wish })
+    }
+
+    /// The API refuses what was applied. What cannot become what we ask for is in the way as a
+    /// stranger's is: its end is told. Returns what is wrong.
+    async fn refused<T: AnyObject>(
+        &self,
+        (kind, key): (&Kind, &Key),
+        is_seen: bool,
+        error: Error,
+    ) -> Error {
+        let is_behind = !is_seen && self.cache_of(kind, key, Part::Whole).is_some();
+        let followed = async {
+            // The cache may be behind: somebody may have been quicker.
+            let found = match is_behind {
+                true => self.get_live_of::<PartialObjectMeta>(kind, key).await?,
+                false => None,
+            };
+            if is_seen || found.is_some() {
+                self.follow_of::<T>(kind, key).await?;
+            }
+            Ok::<_, Error>(found)
+        };
+        match followed.await {
+            Ok(Some(found)) => {
+                let claimed = self.claim::<T>((kind, key), &found.metadata, true).await;
+                claimed.err().unwrap_or(error)
+            }
+            Ok(None) => error,
+            Err(unseen) => {
+                tracing::debug!(error = unseen.chain(), "what is in the way is not followed");
+                error
+            }
+        }
     }
 
     pub(super) fn memory<R>(&self, work: impl FnOnce(&mut Memory) -> R) -> R {

@@ -7,6 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 use super::finalizer::Asked;
 use super::follow::Place;
 use super::notes::Notes;
+use super::status::SaidDegraded;
 use super::{Context, Run};
 
 /// The diary of one reconcile.
@@ -16,8 +17,8 @@ pub(super) struct Diary {
     pub(super) notes: Notes,
     /// What it followed.
     pub(super) followed: BTreeSet<Place>,
-    /// The reason for which it called the primary degraded itself.
-    pub(super) said_degraded: Option<String>,
+    /// Whether it called the primary degraded itself, or not degraded.
+    pub(super) said_degraded: Option<SaidDegraded>,
     /// The finalizers it asked for.
     pub(super) finalizers: Asked,
 }

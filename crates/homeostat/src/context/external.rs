@@ -128,8 +128,11 @@ impl<K: AnyObject> Context<K> {
     }
 
     /// When to look again after a terminal error, if nothing else would say that its cause is gone.
-    pub(crate) fn look_again(&self) -> Option<Duration> {
-        self.run.waits_outside.load(Ordering::Relaxed).then_some(LOOK_AGAIN)
+    pub(crate) fn look_again(&self, error: &Error) -> Option<Duration> {
+        // The primary itself was decoded, or there would be no context.
+        let is_of_others = matches!(error, Error::Decode { .. });
+        let is_outside = self.run.waits_outside.load(Ordering::Relaxed);
+        (is_of_others || is_outside).then_some(LOOK_AGAIN)
     }
 
     /// A call went out, and what came of it is not known.
@@ -139,13 +142,7 @@ impl<K: AnyObject> Context<K> {
         token: String,
         thing: &E,
     ) -> Result<(E::Found, Change)> {
-        let mut older = thing.find(Find::Token(&token)).await?;
-        if older.is_none() {
-            // Another process may be about to make it: its intent is heard of before its call is over.
-            self.env().sleep(UNDER_WAY).await;
-            older = thing.find(Find::Token(&token)).await?;
-        }
-        let (found, is_older) = match older {
+        let (found, is_older) = match self.find_intended(&token, thing).await? {
             Some(found) => (found, true),
             None => (thing.create(&token).await?, false),
         };
@@ -157,6 +154,17 @@ impl<K: AnyObject> Context<K> {
             return Ok((found, if is_same { Change::Created } else { change }));
         }
         Ok((found, Change::Created))
+    }
+
+    /// What came of a call whose intent is on record. It may be under way still, in another process or,
+    /// when its answer got lost, where it went: an intent is heard of before its call is over.
+    async fn find_intended<E: External>(&self, token: &str, thing: &E) -> Result<Option<E::Found>> {
+        let found = thing.find(Find::Token(token)).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        self.env().sleep(UNDER_WAY).await;
+        thing.find(Find::Token(token)).await
     }
 
     /// Puts the intent on record, makes it, and puts the id on record.
@@ -177,7 +185,7 @@ impl<K: AnyObject> Context<K> {
             None => None,
             Some(Entry { id: Some(id), .. }) => Some(id),
             Some(Entry { token, id: None }) => {
-                thing.find(Find::Token(&token)).await?.map(|found| thing.id(&found))
+                self.find_intended(&token, thing).await?.map(|found| thing.id(&found))
             }
         };
         match id {
@@ -189,9 +197,9 @@ impl<K: AnyObject> Context<K> {
     fn external_entry(&self, name: &str) -> Result<Option<Entry>> {
         let primary = self.primary();
         let text = primary.meta().annotations.as_ref().and_then(|all| all.get(&annotation(name)));
-        text.map(|text| serde_json::from_str(text)).transpose().map_err(|source| Error::Decode {
-            object: format!("annotation {} of {}", annotation(name), self.key()),
-            source,
+        text.map(|text| serde_json::from_str(text)).transpose().map_err(|error| {
+            let (annotation, key) = (annotation(name), self.key());
+            Error::terminal(format!("annotation {annotation} of {key} cannot be decoded: {error}"))
         })
     }
 

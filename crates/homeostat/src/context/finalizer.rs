@@ -67,7 +67,8 @@ impl<K: AnyObject> Context<K> {
     ///
     /// With several, ask for all of them before returning: `true` says that the primary is going, not
     /// that nobody else holds it. What returns after the first is `true` in every later run, too, and
-    /// never comes to the second; a Warning event `FinalizerNotAskedFor` then names that one.
+    /// never comes to the second; once it returns [`crate::Outcome::Done`] a Warning event
+    /// `FinalizerNotAskedFor` names that one.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! What is remembered of a key between its reconciles: writes the cache has yet to show, what was
-//! applied to its children, how many quick retries it had. Forgotten with the object.
+//! applied to its children, where writes left what no cache shows, how many quick retries it had.
+//! Forgotten with the object.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use homeostat_env::Env;
+use tokio::time::Instant;
 
 use super::Shared;
 use super::barrier::Pending;
@@ -14,8 +16,11 @@ use crate::key::Key;
 use crate::kind::Kind;
 use crate::trigger::Trigger;
 
-/// So many reconciles that ended well without applying a child again make it forgotten.
+/// So many reconciles that ended well without applying a child again make it forgotten; so it is
+/// with what was written and no cache shows.
 const REMEMBERED: u64 = 16;
+/// So many objects that no cache shows are remembered of one key.
+const MOST_WRITTEN: usize = 16;
 
 /// What is remembered of one key.
 #[derive(Debug, Default)]
@@ -24,7 +29,9 @@ pub(crate) struct Memory {
     pub(super) pending: BTreeMap<Place, Pending>,
     /// The children as they were last applied.
     applied: BTreeMap<Place, LastApply>,
-    /// How many reconciles ended well while something was applied.
+    /// The objects that no cache shows, as they were last written.
+    written: BTreeMap<Place, LastWrite>,
+    /// How many reconciles ended well while something was applied or written.
     age: u64,
     /// What was last said about a primary that cannot be decoded.
     pub(crate) undecodable: Option<String>,
@@ -57,9 +64,9 @@ struct OwnStep {
 impl Memory {
     /// Whether there is nothing to remember; most keys are so most of the time.
     fn is_blank(&self) -> bool {
-        let Self { pending, applied, undecodable, terminal, .. } = self;
+        let Self { pending, applied, written, undecodable, terminal, .. } = self;
         pending.is_empty()
-            && applied.is_empty()
+            && (applied.is_empty() && written.is_empty())
             && (undecodable.is_none() && terminal.is_none() && self.own_step.is_none())
             && (self.conflicts, self.failures, self.unmarked) == (0, 0, 0)
             && !self.given_up
@@ -112,12 +119,31 @@ impl Memory {
         self.applied.remove(child);
     }
 
+    /// How an object that no cache shows was last written.
+    pub(super) fn last_write(&self, object: &Place) -> Option<&LastWrite> {
+        self.written.get(object)
+    }
+
+    /// Remembers a write to an object that no cache shows; `moved` if it
+    /// has another version now than was known.
+    pub(super) fn wrote(&mut self, object: Place, revision: &str, moved: bool, made: Instant) {
+        let last = self.written.get(&object);
+        if last.is_none() && self.written.len() >= MOST_WRITTEN {
+            return;
+        }
+        // Of the first one there is nothing to tell it by.
+        let moves = last.map_or(0, |last| if moved { last.moves.saturating_add(1) } else { 0 });
+        let revision = revision.to_owned();
+        self.written.insert(object, LastWrite { revision, moves, made, age: self.age });
+    }
+
     /// A reconcile ended well. What was not applied for long is forgotten: the worst that can come
     /// of it is a write that changes nothing.
     pub(crate) fn grow_older(&mut self) {
         self.age += 1;
         let age = self.age;
         self.applied.retain(|_, last| last.age + REMEMBERED > age);
+        self.written.retain(|_, last| last.age + REMEMBERED > age);
     }
 
     /// The runtime is about to change the primary at resourceVersion `from`.
@@ -164,6 +190,18 @@ pub(super) struct LastApply {
     pub(super) revision: String,
     /// How old the memory was; filled in by [`Memory::applied`].
     pub(super) age: u64,
+}
+
+/// Where a write left an object that no cache shows.
+#[derive(Debug)]
+pub(super) struct LastWrite {
+    pub(super) revision: String,
+    /// How many writes in a row found another version than the one before left, or made one.
+    pub(super) moves: u32,
+    /// When its answer came.
+    pub(super) made: Instant,
+    /// How old the memory was.
+    age: u64,
 }
 
 /// The memories of all keys of a controller.
@@ -289,6 +327,24 @@ mod tests {
         assert_eq!(memories.with(&key, |memory| memory.failures), 1);
         memories.with(&key, |memory| memory.failures = 0);
         assert!(lock(&memories.all).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_no_cache_shows_is_remembered_of_so_many_objects_and_not_for_ever() {
+        let now = Env::simulated(1, jiff::Timestamp::UNIX_EPOCH).instant();
+        let mut memory = Memory::default();
+        let place = |name: &str| (Kind::new("", "v1", "Pod", "pods", true), Key::cluster(name));
+        for number in 0..2 * MOST_WRITTEN {
+            memory.wrote(place(&number.to_string()), "1", true, now);
+        }
+        assert_eq!(memory.written.len(), MOST_WRITTEN);
+        let moves = |memory: &Memory| memory.last_write(&place("0")).map(|last| last.moves);
+        for (moved, counted) in [(true, 1), (true, 2), (false, 0)] {
+            memory.wrote(place("0"), "2", moved, now);
+            assert_eq!(moves(&memory), Some(counted));
+        }
+        (0..REMEMBERED).for_each(|_| memory.grow_older());
+        assert!(memory.is_blank(), "{memory:?}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod request;
 mod select;
 mod set;
 mod status;
+mod unseen;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,9 +41,9 @@ use crate::Env;
 use crate::cache::KindCache;
 use crate::error::Result;
 use crate::event::{EventDraft, Recorder};
+use crate::hotloop::HotLoop;
 use crate::key::Key;
 use crate::kind::{self, AnyObject, Kind};
-
 use crate::lease::Fence;
 use crate::trigger::{Trigger, Triggers};
 
@@ -127,6 +128,10 @@ pub(crate) struct Shared {
     pub(crate) begun: AtomicU64,
     /// How long a request may take.
     pub(crate) request_limit: Duration,
+    /// Whether the runtime speaks in the conditions of the primaries.
+    pub(crate) marks_status: bool,
+    /// What counts as a hot loop, if anything does.
+    pub(crate) hot_loop: Option<HotLoop>,
     /// The finalizers that any reconcile has asked for.
     pub(crate) finalizers: Mutex<BTreeSet<String>>,
 }
@@ -187,13 +192,16 @@ struct Run<K> {
     shared: Arc<Shared>,
     key: Key,
     triggers: Triggers,
+    /// The generation of the primary that this reconcile was given.
+    generation: Option<i64>,
     /// The newest version of the primary that this reconcile knows of.
     primary: Mutex<Arc<K>>,
-    /// Whether that version is known to have no condition `Degraded`.
+    /// Whether that version is known to have no condition of the runtime's.
     is_sound: AtomicBool,
     /// Whether this reconcile itself said how ready the primary is.
     said_ready: AtomicBool,
-    /// Whether something outside the cluster, which tells nobody when it goes, was in the way.
+    /// Whether something that tells nobody when it goes was in the way: a thing outside the cluster,
+    /// an object that an index cannot read.
     waits_outside: AtomicBool,
     /// What this reconcile did and said so far.
     diary: Mutex<Option<Box<Diary>>>,
@@ -205,6 +213,7 @@ impl<K: AnyObject> Context<K> {
             shared,
             key,
             triggers,
+            generation: primary.meta().generation,
             primary: Mutex::new(primary),
             is_sound: AtomicBool::new(false),
             said_ready: AtomicBool::new(false),
@@ -214,7 +223,7 @@ impl<K: AnyObject> Context<K> {
         Self { run: Arc::new(run) }
     }
 
-    /// The primary, as long as this reconcile does not write it, has no condition `Degraded`.
+    /// The primary, as long as this reconcile does not write it, has nothing that the runtime said.
     pub(crate) fn needs_no_mending(&self) {
         self.run.is_sound.store(true, Ordering::Relaxed);
     }
@@ -231,8 +240,11 @@ impl<K: AnyObject> Context<K> {
         &self.run.shared.env
     }
 
-    /// The client, for what the context has no method for. Reads through it are not cached, and
-    /// later reads do not wait for writes through it.
+    /// The client, for what the context has no method for. Nothing takes note of what is sent with it:
+    /// reads are not answered by the cache, later reads do not wait for writes, the journal names
+    /// neither, and a hot loop whose writes go this way is found by the number of reconciles alone.
+    /// It has the time limit of the controller's requests, and no write is sent while another process
+    /// leads.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.run.shared.client

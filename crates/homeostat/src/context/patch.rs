@@ -5,6 +5,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::{Patch, PatchParams};
 use serde::de::IgnoredAny;
@@ -15,7 +16,7 @@ use super::barrier::Part;
 use super::request::Answer;
 use super::{Change, Context, request};
 use crate::cache::{Entry, Expect};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{Key, NameOrKey};
 use crate::kind::{AnyObject, Kind, Object};
 
@@ -139,9 +140,15 @@ impl<K: AnyObject> Context<K> {
         let (cached, answer) =
             self.send_patch(Some("scale"), (kind, key), &Patch::Merge(patch)).await?;
         let scale: Scale = answer.decode(kind, key)?;
-        let change = change(cached.as_deref(), scale.metadata.resource_version.as_deref());
-        // The answer is no object of that kind: there is nothing to compare the old one with.
-        self.note_write("scale", kind, key, change);
+        // The answer is no object of that kind: it is the one that was known, with so many replicas.
+        let place = (kind.clone(), key.clone());
+        let known = self.known(&place);
+        let known = known.or_else(|| cached.as_ref().map(|it| it.json().into_owned().into()));
+        let after = known.and_then(|known: Bytes| scaled(&known, &scale));
+        let revision = scale.metadata.resource_version.as_deref();
+        let object = (kind, key);
+        let change =
+            self.note_written("scale", object, cached.as_deref(), revision, after.as_ref());
         self.expect_version(kind, key, &scale.metadata);
         Ok(change)
     }
@@ -167,10 +174,8 @@ impl<K: AnyObject> Context<K> {
     ) -> Result<Arc<T>> {
         let written: Arc<T> = Arc::new(answer.decode(kind, key)?);
         let meta = written.meta();
-        let change = change(cached, meta.resource_version.as_deref());
-        let before = cached.map(Entry::json);
-        let before = before.as_deref().map(str::as_bytes);
-        self.note_change(verb, (kind, key), change, before, &answer.body);
+        let revision = meta.resource_version.as_deref();
+        self.note_written(verb, (kind, key), cached, revision, Some(&answer.body));
         let is_held = meta.finalizers.as_ref().is_some_and(|all| !all.is_empty())
             || meta.deletion_grace_period_seconds.unwrap_or_default() != 0
             || (meta.deletion_timestamp.is_some() && is_held_by_spec(&answer.body));
@@ -182,6 +187,9 @@ impl<K: AnyObject> Context<K> {
         }
         // The primary's next write is guarded by the version that this one made.
         if *key == self.run.key && kind == self.kind() {
+            if meta.uid != self.primary().meta().uid {
+                return Err(Error::Stale(format!("{kind} {key} is another of that name now")));
+            }
             let same = (written.clone() as Arc<dyn Any + Send + Sync>).downcast::<K>();
             // Written as another type: whole, where the reconcile knows the metadata alone.
             let same = same.ok().or_else(|| answer.decode(kind, key).map(Arc::new).ok());
@@ -206,6 +214,9 @@ impl<K: AnyObject> Context<K> {
         };
         // Looked at before the write: its event may come before its answer.
         let cached = self.cache_of(kind, key, Part::Whole).and_then(|all| all.entry(key));
+        if cached.is_none() {
+            self.look_if_restless(kind, key).await;
+        }
         Ok((cached, self.send(request).await?))
     }
 }
@@ -226,8 +237,12 @@ fn is_held_by_spec(object: &[u8]) -> bool {
     serde_json::from_slice::<Held>(object).is_ok_and(|held| !held.spec.finalizers.is_empty())
 }
 
-/// A write that changes nothing makes no new version.
-fn change(cached: Option<&Entry>, written: Option<&str>) -> Change {
-    let before = cached.map(|entry| &*entry.header.resource_version);
-    if before.is_some() && before == written { Change::Unchanged } else { Change::Changed }
+/// The object after it was scaled. `None` where its kind keeps the replicas in another field, which a
+/// scale does not name.
+fn scaled(object: &[u8], scale: &Scale) -> Option<Bytes> {
+    let mut object: Value = serde_json::from_slice(object).ok()?;
+    let replicas = object.pointer_mut("/spec/replicas")?;
+    *replicas = scale.spec.as_ref()?.replicas.unwrap_or_default().into();
+    object["metadata"]["resourceVersion"] = scale.metadata.resource_version.as_deref()?.into();
+    serde_json::to_vec(&object).ok().map(Bytes::from)
 }

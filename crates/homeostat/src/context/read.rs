@@ -1,6 +1,7 @@
 //! Reads: from the cache for declared kinds, from the API for others.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use kube::api::GetParams;
 use kube::core::{PartialObjectMeta, Selector};
@@ -67,7 +68,8 @@ impl<K: AnyObject> Context<K> {
     /// strict.
     ///
     /// # Errors
-    /// [`Error::Decode`], which names the object; otherwise as [`Self::get`].
+    /// [`Error::Decode`], which names the object; otherwise as [`Self::get`]. Terminal, and tried again
+    /// every 30 s: whoever mends that object does not change the primary.
     pub async fn list<T: Object>(&self) -> Result<Vec<Arc<T>>> {
         self.list_labelled("").await
     }
@@ -119,7 +121,7 @@ impl<K: AnyObject> Context<K> {
             self.settle_all(kind).await?;
             let found = informer.select_entries(namespace, &wanted);
             self.note_read(kind, None, ReadFrom::Cache, found.len());
-            return found.iter().map(|entry| entry.decode().map(Arc::new)).collect();
+            return found.iter().map(|entry| entry.decode_shared()).collect();
         }
         self.list_live_of(kind, namespace, selector).await
     }
@@ -218,7 +220,10 @@ impl<K: AnyObject> Context<K> {
         };
         Box::pin(self.leave_out_what_is_not_selected(kind)).await;
         self.settle_all(kind).await?;
-        let mut found = informer.by_index(name, value)?;
+        let found = informer.by_index(name, value);
+        // An object that the index cannot read, and nobody says when that is mended.
+        let wait = |_: &Error| self.run.waits_outside.store(true, Ordering::Relaxed);
+        let mut found = found.inspect_err(wait)?;
         found.retain(|e| namespace.is_none() || e.header.key.namespace() == namespace);
         self.note_read(kind, None, ReadFrom::Cache, found.len());
         found.iter().map(|entry| informer.typed(entry)).collect()
@@ -252,6 +257,11 @@ impl<K: AnyObject> Context<K> {
             Err(error) => return Err(error),
         };
         self.note_read(kind, Some(key), ReadFrom::Api, usize::from(answer.is_some()));
+        if let Some(answer) = &answer
+            && self.cache_of(kind, key, Part::Whole).is_none()
+        {
+            self.note_seen(kind, key, &answer.body);
+        }
         Ok(answer)
     }
 

@@ -81,6 +81,9 @@ impl<K: AnyObject> Context<K> {
         let request = request::to(&kind, key.namespace()).replace(key.name(), &params, body);
         // Looked at before the write: its event may come before its answer.
         let cached = self.cache_of(&kind, &key, Part::Whole).and_then(|all| all.entry(&key));
+        if cached.is_none() {
+            self.look_if_restless(&kind, &key).await;
+        }
         let answer = self.send(request).await?;
         self.wrote("replace", (&kind, &key), cached.as_deref(), &answer)
     }

@@ -19,8 +19,8 @@ use crate::kind::{AnyObject, Kind};
 /// What the runtime itself says about the primary after a reconcile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mark<'a> {
-    /// A terminal error: `Degraded` is `True` and `Ready` is `False`, unless the reconcile itself
-    /// said so of either.
+    /// A terminal error: `Degraded` is `True` and `Ready` is `False`, but for what the reconcile
+    /// itself said of either.
     Degraded { reason: &'a str, message: &'a str },
     /// It went well: what the runtime said after a terminal error goes away.
     Well,
@@ -77,16 +77,23 @@ impl<K: AnyObject> Context<K> {
         let Value::Object(wish) = wish else {
             return Err(Error::terminal("a status must be an object"));
         };
-        let conditions = wish.get("conditions").and_then(Value::as_array);
-        let said = |type_| conditions.and_then(|all| all.iter().find(|one| is_of(one, type_)));
+        let primary = self.primary();
+        let was_there = |one: &Value| {
+            let object = serde_json::to_value(&*primary);
+            object.is_ok_and(|object| conditions(&object["status"]).contains(one))
+        };
+        // Carried over from the status before, the runtime's words are still the runtime's.
+        let is_own = |one: &&Value| !(is_runtimes(one) && was_there(one));
+        let listed = wish.get("conditions").and_then(Value::as_array);
+        let said = |type_| listed?.iter().find(|one| is_of(one, type_)).filter(is_own);
         if said(READY).is_some() {
             self.run.said_ready.store(true, Ordering::Relaxed);
         }
-        let degraded = said(DEGRADED).filter(|one| says(one, "status", "True"));
-        let reason = degraded.and_then(|one| one.get("reason")?.as_str()).map(str::to_owned);
-        self.note(|diary| diary.said_degraded = reason);
-        let primary = self.primary();
-        let composed = compose((self.kind(), &*primary), wish, Stamp::Everything, self.now())?;
+        let reason = |one: &Value| Some(one.get("reason")?.as_str()?.to_owned());
+        let degraded = said(DEGRADED)
+            .map(|one| SaidDegraded { is_so: says(one, "status", "True"), reason: reason(one) });
+        self.note(|diary| diary.said_degraded = degraded);
+        let composed = compose(self.subject(&primary), wish, Stamp::Everything, self.now())?;
         let Some(patch) = composed else { return Ok(Change::Unchanged) };
         self.patch_part::<K>(
             Some("status"),
@@ -101,7 +108,9 @@ impl<K: AnyObject> Context<K> {
     /// Marks the primary, if its status has conditions and this is news. Returns the
     /// resourceVersion that the write gave.
     pub(crate) async fn mark(&self, mark: Mark<'_>) -> Result<Option<String>> {
-        let Some(patch) = self.marked(mark)? else { return Ok(None) };
+        let ours = self.ours_to_mark(mark);
+        let patch = marked(self.subject(&self.primary()), mark, ours, self.now())?;
+        let Some(patch) = patch else { return Ok(None) };
         let patched = self
             .patch_part::<K>(
                 Some("status"),
@@ -115,33 +124,63 @@ impl<K: AnyObject> Context<K> {
 
     /// Whether [`Self::mark`] would write.
     pub(crate) fn needs_mark(&self, mark: Mark<'_>) -> bool {
+        if !self.run.shared.marks_status {
+            return false;
+        }
         if matches!(mark, Mark::Well) && self.run.is_sound.load(Ordering::Relaxed) {
             return false; // The usual case: the object need not be looked into.
         }
         if K::metadata_api() {
             return false; // Whether there are conditions is not known.
         }
-        self.marked(mark).is_ok_and(|patch| patch.is_some())
+        let ours = self.ours_to_mark(mark);
+        let patch = marked(self.subject(&self.primary()), mark, ours, self.now());
+        patch.is_ok_and(|patch| patch.is_some())
     }
 
-    fn marked(&self, mark: Mark<'_>) -> Result<Option<Value>> {
+    /// The conditions that the reconcile has left to the runtime.
+    fn ours_to_mark(&self, mark: Mark<'_>) -> &'static [&'static str] {
         let ready = self.run.said_ready.load(Ordering::Relaxed);
         // That a key is given up is for the runtime alone to say.
         let overrules = matches!(mark, Mark::Degraded { reason: GIVEN_UP, .. });
-        let degraded = !overrules && self.said_degraded().is_some();
-        let ours: &'static [&'static str] = match (ready, degraded) {
+        let said = self.noted(|diary| diary.said_degraded.is_some()).unwrap_or_default();
+        let degraded = !overrules && said;
+        match (ready, degraded) {
             (false, false) => &[READY, DEGRADED],
             (true, false) => &[DEGRADED],
             (false, true) => &[READY],
-            (true, true) => return Ok(None),
-        };
-        marked((self.kind(), &*self.primary()), mark, ours, self.now())
+            (true, true) => &[],
+        }
     }
 
     /// The reason for which this reconcile itself called the primary degraded.
     pub(crate) fn said_degraded(&self) -> Option<String> {
-        self.noted(|diary| diary.said_degraded.clone()).flatten()
+        let said = self.noted(|diary| diary.said_degraded.clone()).flatten()?;
+        said.reason.filter(|_| said.is_so)
     }
+
+    fn subject<'a>(&'a self, primary: &'a K) -> Subject<'a, K> {
+        let (generation, is_marked) = (self.run.generation, self.run.shared.marks_status);
+        Subject { kind: self.kind(), primary, generation, is_marked }
+    }
+}
+
+/// What a reconcile itself said of [`DEGRADED`].
+#[derive(Debug, Clone)]
+pub(super) struct SaidDegraded {
+    is_so: bool,
+    reason: Option<String>,
+}
+
+/// Whose status it is.
+struct Subject<'a, K> {
+    kind: &'a Kind,
+    primary: &'a K,
+    /// The generation that the reconcile was given: a later one, of which it may have heard by its
+    /// own writes, it has not acted on.
+    generation: Option<i64>,
+    /// Whether the runtime speaks there.
+    is_marked: bool,
 }
 
 /// Which parts of a status are about the current generation.
@@ -154,14 +193,13 @@ enum Stamp {
 
 /// The merge patch that makes the status of `primary` say `wish`; `None` when it does already.
 fn compose<K: AnyObject>(
-    (kind, primary): (&Kind, &K),
+    Subject { kind, primary, generation, is_marked }: Subject<'_, K>,
     mut wish: Map<String, Value>,
     stamp: Stamp,
     now: Timestamp,
 ) -> Result<Option<Value>> {
-    let unreadable = |source| {
-        let object = format!("the status given for {kind}");
-        Error::Decode { object, source }
+    let unreadable = |error: serde_json::Error| {
+        Error::terminal(format!("the status given for {kind} cannot be decoded: {error}"))
     };
     let mut object = serde_json::to_value(primary).map_err(unreadable)?;
     let old = object.get_mut("status").map(Value::take).unwrap_or_default();
@@ -173,13 +211,31 @@ fn compose<K: AnyObject>(
         let field = "observedGeneration";
         typed || new.contains_key(field) || old.is_some_and(|old| old.get(field).is_some())
     };
-    if let Some(generation) = primary.meta().generation
+    if let Some(generation) = generation
         && has_field(&wish, Some(&old))
     {
         wish.insert("observedGeneration".to_owned(), generation.into());
     }
+    // What the runtime says stays until the runtime takes it back.
+    let mentioned = |type_: Option<&Value>| {
+        let listed = wish.get("conditions").and_then(Value::as_array);
+        listed.into_iter().flatten().any(|new| new.get("type") == type_)
+    };
+    let is_kept = |old: &&Value| is_runtimes(old) && !mentioned(old.get("type"));
+    let kept: Vec<Value> = match stamp {
+        Stamp::Everything if is_marked => old_conditions.iter().filter(is_kept).cloned().collect(),
+        Stamp::Everything | Stamp::Only(_) => Vec::new(),
+    };
+    let listed = wish.get("conditions").unwrap_or(&Value::Null);
+    if listed.is_null() && !kept.is_empty() {
+        wish.insert("conditions".to_owned(), Value::Array(Vec::new()));
+    }
     if let Some(Value::Array(conditions)) = wish.get_mut("conditions") {
-        for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
+        for condition in conditions
+            .iter_mut()
+            .filter(|one| !old_conditions.contains(one) || !is_runtimes(one))
+            .filter_map(Value::as_object_mut)
+        {
             let type_ = condition.get("type").cloned().unwrap_or_default();
             let before = old_conditions.iter().find(|old| old.get("type") == Some(&type_));
             let kept = before.filter(|old| old.get("status") == condition.get("status"));
@@ -188,18 +244,12 @@ fn compose<K: AnyObject>(
             condition.insert("lastTransitionTime".to_owned(), time);
             let current = stamp == Stamp::Everything
                 || matches!(stamp, Stamp::Only(only) if only.iter().any(|only| type_ == *only));
-            if let Some(generation) = primary.meta().generation.filter(|_| current)
+            if let Some(generation) = generation.filter(|_| current)
                 && has_field(condition, before)
             {
                 condition.insert("observedGeneration".to_owned(), generation.into());
             }
         }
-        // What the runtime says stays until the runtime takes it back.
-        let kept = old_conditions.into_iter().filter(|old| {
-            let mentioned = conditions.iter().any(|new| new.get("type") == old.get("type"));
-            stamp == Stamp::Everything && !mentioned && is_runtimes(old)
-        });
-        let kept: Vec<Value> = kept.collect();
         conditions.extend(kept);
     }
 
@@ -223,12 +273,12 @@ fn compose<K: AnyObject>(
 
 /// The merge patch for a mark in the conditions that are ours to write; `None` when it says nothing new or the kind has no conditions.
 fn marked<K: AnyObject>(
-    (kind, primary): (&Kind, &K),
+    subject: Subject<'_, K>,
     mark: Mark<'_>,
     ours: &'static [&'static str],
     now: Timestamp,
 ) -> Result<Option<Value>> {
-    let object = serde_json::to_value(primary).map_err(Error::terminal)?;
+    let object = serde_json::to_value(subject.primary).map_err(Error::terminal)?;
     let mut status = match object.get("status") {
         Some(Value::Object(status)) => status.clone(),
         _ => Map::new(),
@@ -259,7 +309,7 @@ fn marked<K: AnyObject>(
         }
     }
     status.insert("conditions".to_owned(), Value::Array(list));
-    let patch = compose((kind, primary), status, Stamp::Only(ours), now)?;
+    let patch = compose(subject, status, Stamp::Only(ours), now)?;
     // A type without conditions drops them on the way; what is left is not worth a write.
     Ok(patch.filter(|patch| patch["status"].get("conditions").is_some()))
 }

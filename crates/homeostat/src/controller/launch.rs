@@ -135,7 +135,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let Self { name, kind, reconcile, related, indexes, sources, .. } = *self;
         let Self { filter, background, scope, reach, give_up, .. } = *self;
         let (timeout, request_limit) = (self.timeout, self.request_timeout);
-        let heeds_warnings = self.heeds_warnings;
+        let (heeds_warnings, marks_status) = (self.heeds_warnings, self.marks_status);
         let backoff = self.rules.backoff;
         let queue = Queue::with_rules(world.env.clone(), self.rules);
         let fence =
@@ -192,6 +192,8 @@ impl<K: AnyObject> Launch for Controller<K> {
             stale: world.metrics.stale(&name),
             begun: AtomicU64::new(0),
             request_limit,
+            marks_status,
+            hot_loop: self.hot_loop,
             finalizers: Mutex::default(),
         });
         shared.memories.belong_to(&shared);
@@ -241,4 +243,38 @@ impl<K: AnyObject> Launch for Controller<K> {
 /// Whether an informer is there, or has said why not.
 pub(crate) fn is_decided(state: &SourceState) -> bool {
     matches!(state, SourceState::Synced | SourceState::Pending(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::Kind;
+    use crate::cache::Scope;
+    use crate::watch::script::{End, Script, object, streamed};
+
+    #[tokio::test(start_paused = true)]
+    async fn who_joins_a_cache_that_is_full_works_when_it_has_heard_of_all_that_is_there() {
+        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+        let list = streamed(&[object("a", 1), object("b", 2)], 2, &[], End::Open);
+        let caches = Caches::new(Script::new(&env, [list]).client(), env);
+        let informer = caches.informer(Kind::of::<ConfigMap>(), Scope::default());
+        // For somebody else, earlier.
+        informer.start();
+        assert!(informer.wait_for_sync().await);
+        for is_needed in [true, false] {
+            let told = Arc::<Mutex<Vec<String>>>::default();
+            let heard = told.clone();
+            informer.on_event(move |delta| {
+                heard.lock().unwrap().push(delta.key().name().to_owned());
+            });
+            let mut starting = Starting::default();
+            let list = if is_needed { &mut starting.needed } else { &mut starting.hoped_for };
+            list.push(informer.clone());
+            starting.there().await;
+            assert_eq!(*told.lock().unwrap(), ["a", "b"]);
+        }
+    }
 }

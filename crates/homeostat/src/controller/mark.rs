@@ -23,9 +23,6 @@ impl<K: AnyObject> Worker<K> {
         context: &Context<K>,
         mark: Mark<'_>,
     ) -> Option<Duration> {
-        if matches!(mark, Mark::Well) {
-            context.name_forgotten_finalizers();
-        }
         let marked = match context.needs_mark(mark) {
             // Boxed, as everything that is seldom done: every worker has room for all that is not.
             true => Box::pin(self.write_mark(key, context, mark)).await,

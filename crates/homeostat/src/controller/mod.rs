@@ -98,6 +98,8 @@ pub struct Controller<K> {
     hot_loop: Option<HotLoop>,
     give_up: Option<GiveUp>,
     heeds_warnings: bool,
+    /// Whether the runtime speaks in the conditions of the primaries.
+    marks_status: bool,
     /// Whether it rests while another process leads.
     follows_lease: bool,
 }
@@ -165,6 +167,7 @@ impl<K: AnyObject> Controller<K> {
     pub fn of<How>(kind: Kind, reconcile: impl IntoReconcile<K, How>) -> Self {
         Self {
             name: kind.kind().to_lowercase(),
+            marks_status: !kind.is_of_kubernetes(),
             kind,
             reconcile: reconcile.into_reconcile(),
             related: Vec::new(),
@@ -338,19 +341,20 @@ impl<K: AnyObject> Controller<K> {
         self
     }
 
-    /// Only primaries whose labels match (`a=b,c in (d,e)`); others are not even cached.
+    /// Only primaries whose labels match (`a=b,c in (d,e)`); others are not even cached. A second
+    /// selector narrows the first.
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
-        self.scope.labels = Some(selector.to_owned());
+        self.scope = self.scope.labels(selector);
         self
     }
 
     /// Only primaries whose fields match (`metadata.name=a`, `spec.nodeName=b`); others are not even
-    /// cached. Servers know few fields of each kind: of a custom resource its name, its namespace
-    /// and what its definition calls selectable.
+    /// cached. A second selector narrows the first. Servers know few fields of each kind: of a custom
+    /// resource its name, its namespace and what its definition calls selectable.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Self {
-        self.scope.fields = Some(selector.to_owned());
+        self.scope = self.scope.fields(selector);
         self
     }
 
@@ -413,6 +417,9 @@ impl<K: AnyObject> Controller<K> {
     /// What counts as a hot loop, or `None` to look for none; [`HotLoop::default`] by default. One
     /// that is found is a warning in the log, a `HotLoop` event on the object, and one more in
     /// `homeostat_hot_loops_total`; each names the fields that change again and again.
+    ///
+    /// An object of a kind that is not declared, and that changes with every write of a key, is read
+    /// before the next write for that; with `None` it is not.
     #[must_use]
     pub fn hot_loop(mut self, limits: impl Into<Option<HotLoop>>) -> Self {
         self.hot_loop = limits.into();
@@ -427,9 +434,18 @@ impl<K: AnyObject> Controller<K> {
         self
     }
 
+    /// Whether a terminal error is told in the primary's conditions, `Degraded` and not `Ready`, until
+    /// a reconcile goes well. By default it is, but for the kinds of Kubernetes' own groups (`apps`,
+    /// `networking.k8s.io`, …): the status of a Pod is its kubelet's. Events tell it in any case.
+    #[must_use]
+    pub fn marks_status(mut self, marks: bool) -> Self {
+        self.marks_status = marks;
+        self
+    }
+
     /// Gives a key up after so many failures in a row (at least 1): it waits for a change of its
-    /// object like one with a terminal error, with a `Degraded` condition and a Warning event, and
-    /// `tell` is called. By default a failing key is retried for ever.
+    /// object like one with a terminal error, with a Warning event and, if it [marks the
+    /// status](Self::marks_status), a `Degraded` condition, and `tell` is called. By default a failing key is retried for ever.
     #[must_use]
     pub fn give_up_after(
         mut self,

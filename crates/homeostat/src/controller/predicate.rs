@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use kube::core::SelectorExt;
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::cache::{Delta, Entry, selector};
 use crate::error::Result;
@@ -24,10 +26,37 @@ impl Predicate {
     }
 
     /// The desired state changed: `metadata.generation` differs. Kinds without a generation pass.
+    ///
+    /// It drops every other edit: of labels, annotations, finalizers and owner references, and of the
+    /// status. A status that somebody wipes stays so until the next edit, and what a reconcile reads
+    /// from labels or annotations is not heard of. [`Self::or`] adds what the reconcile looks at.
+    ///
+    /// ```
+    /// use homeostat::Predicate;
+    ///
+    /// let wanted = Predicate::generation_changed().or(Predicate::annotations_changed());
+    /// // What the reconcile says in the status is said again if somebody takes it away.
+    /// let wanted = wanted.or(Predicate::status_changed());
+    /// ```
     #[must_use]
     pub fn generation_changed() -> Self {
         Self::on_update(|old, new| {
             new.header.generation.is_none() || old.header.generation != new.header.generation
+        })
+    }
+
+    /// The status differs, whoever wrote it: what a reconcile writes there itself makes it run once
+    /// more. Nothing differs in a cache of metadata alone.
+    #[must_use]
+    pub fn status_changed() -> Self {
+        #[derive(Deserialize)]
+        struct Told {
+            #[serde(default)]
+            status: Value,
+        }
+        Self::on_update(|old, new| match (old.decode::<Told>(), new.decode::<Told>()) {
+            (Ok(old), Ok(new)) => old.status != new.status,
+            _ => true,
         })
     }
 
@@ -151,7 +180,7 @@ impl fmt::Debug for Predicate {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::kind::Kind;
@@ -186,6 +215,17 @@ mod tests {
         assert_eq!(passes(&labels.clone().or(generation.clone())), [true, true, false]);
         assert_eq!(passes(&labels.clone().and(generation)), [false, false, false]);
         assert_eq!(passes(&labels.not()), [false, true, true]);
+    }
+
+    #[test]
+    fn finalizers_that_come_or_go_pass_and_other_metadata_does_not() {
+        let finalizers = Predicate::finalizers_changed();
+        let (none, one) = (json!({}), json!({ "finalizers": ["a.b/c"] }));
+        let two = json!({ "finalizers": ["a.b/c", "a.b/d"], "labels": { "a": "b" } });
+        let other = json!({ "finalizers": ["a.b/c"], "labels": { "a": "b" }, "generation": 2 });
+        let passes = |old, new| finalizers.passes(&delta(old, new));
+        assert!(passes(&none, &one) && passes(&one, &none) && passes(&one, &two));
+        assert!(!passes(&one, &one) && !passes(&one, &other));
     }
 
     #[test]

@@ -134,8 +134,8 @@ impl Related {
     }
 
     /// Only objects whose labels match (`a=b,c in (d,e)`): others are not even cached. One that
-    /// leaves the selection counts as deleted, one that enters it as added. Controllers that say the
-    /// same selector of a kind share one informer.
+    /// leaves the selection counts as deleted, one that enters it as added. A second selector narrows
+    /// the first. Controllers that say the same selector of a kind share one informer.
     ///
     /// Reads are still right: what the selection does not hold is asked of the API. Lists come from
     /// the cache when they ask for the same labels or for more; an index knows the selection alone.
@@ -152,7 +152,7 @@ impl Related {
     /// ```
     #[must_use]
     pub fn labels(mut self, selector: &str) -> Self {
-        self.scope.labels = Some(selector.to_owned());
+        self.scope = self.scope.labels(selector);
         self
     }
 
@@ -160,7 +160,7 @@ impl Related {
     /// [`Self::labels`]; servers know few fields of each kind. Lists are asked of the API.
     #[must_use]
     pub fn fields(mut self, selector: &str) -> Self {
-        self.scope.fields = Some(selector.to_owned());
+        self.scope = self.scope.fields(selector);
         self
     }
 

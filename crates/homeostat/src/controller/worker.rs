@@ -130,7 +130,7 @@ impl<K: AnyObject> Worker<K> {
             Ok(Some((seen, primary))) => {
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
-                if !seen.names_degraded() {
+                if !seen.may_be_marked() {
                     context.needs_no_mending();
                 }
                 let result = self.reconcile(primary, context.clone()).await;
@@ -251,14 +251,15 @@ impl<K: AnyObject> Worker<K> {
             let mut unmarked = None;
             if let Some(context) = context {
                 let said = context.said_degraded();
-                let reason = said.as_deref().unwrap_or_else(|| error.reason());
-                self.report_terminal(key, context, reason, &text);
-                let mark = Mark::Degraded { reason, message: &text };
+                let cause = said.as_deref().unwrap_or_else(|| error.reason());
+                self.report_terminal(key, context, cause, &text);
+                // In words that are known for the runtime's, so that they stay until it takes them back.
+                let mark = Mark::Degraded { reason: error.reason(), message: &text };
                 unmarked = self.mark(key, context, mark).await;
             } else {
                 self.report_undecodable(key, error.reason(), &text);
             }
-            let again = context.and_then(Context::look_again);
+            let again = context.and_then(|context| context.look_again(&error));
             again.into_iter().for_each(|delay| self.queue.add_after(key.clone(), delay));
             let next = self.first_of([again, unmarked]);
             return Conclusion { ending: Ending::Terminal(text), next };
@@ -328,7 +329,13 @@ impl<K: AnyObject> Worker<K> {
             memory.grow_older();
         });
         let unmarked = match context {
-            Some(context) => self.mark(key, context, Mark::Well).await,
+            Some(context) => {
+                // Whoever comes again by itself may ask for the others then.
+                if outcome == Outcome::Done {
+                    context.name_forgotten_finalizers();
+                }
+                self.mark(key, context, Mark::Well).await
+            }
             None => None,
         };
         let delay = match outcome {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::definitions::AllRefused;
 use super::runnable::Trouble;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
@@ -34,7 +35,8 @@ pub struct Check {
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
-    /// What is worth knowing and does not make it unready, as objects that cannot be read.
+    /// What is worth knowing and does not make it unready, as objects that cannot be read, or that
+    /// the missing definition is not this process's to install.
     pub note: Option<String>,
 }
 
@@ -136,6 +138,7 @@ impl fmt::Debug for Probe {
 pub(super) struct Observer {
     pub(super) env: Env,
     pub(super) caches: Caches,
+    pub(super) refused: AllRefused,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) fence: Fence,
@@ -182,7 +185,9 @@ impl Observer {
                 SourceState::Pending(why) => Some(why),
                 SourceState::Stopped => Some("stopped".to_owned()),
             };
-            let note = unreadable(&informer.unreadable());
+            // Of a source that works there is nothing to say: somebody else looks after its definition.
+            let refused = problem.as_ref().and_then(|_| self.refused.note(informer.kind()));
+            let note = refused.or_else(|| unreadable(&informer.unreadable()));
             Check { name: format!("source {}", informer.words()), problem, note }
         });
         let mut checks: Vec<Check> = sources.collect();
@@ -231,6 +236,7 @@ impl Observer {
             let heard = informer.heard().map(|at| now.saturating_duration_since(at));
             seen.silent = heard.unwrap_or_default().max(seen.silent);
         }
+        sources.show_only(kinds.keys().map(Kind::to_string).collect());
         for (kind, Seen { objects, unreadable, lost, silent }) in kinds {
             let kind = [("kind", kind.to_string())];
             sources.objects.get_or_create(&kind).set(count(objects));

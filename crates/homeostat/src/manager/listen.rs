@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::health::Observer;
 use crate::Env;
 use crate::error::{Error, Result};
+use crate::metrics::process;
 
 /// How long a caller may take to say what it wants.
 const HEADER: Duration = Duration::from_secs(10);
@@ -101,7 +102,7 @@ fn respond(method: &Method, path: &str, observer: Option<&Observer>) -> Response
         "/readyz" | "/metrics" => match observer {
             None => (StatusCode::SERVICE_UNAVAILABLE, text, "not ok start: under way\n".to_owned()),
             Some(observer) if path == "/metrics" => {
-                (StatusCode::OK, OPENMETRICS, observer.metrics())
+                (StatusCode::OK, OPENMETRICS, process::text() + &observer.metrics())
             }
             Some(observer) => {
                 let health = observer.health();

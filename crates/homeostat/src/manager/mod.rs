@@ -5,6 +5,7 @@
 //! (within the grace), caches, webhooks, events, address, the lease. A kind that is missing or
 //! forbidden holds back only the controllers that need it.
 
+mod definitions;
 mod health;
 mod leadership;
 mod listen;
@@ -184,7 +185,10 @@ impl Manager {
         self
     }
 
-    /// Installs the definition of `K` at the start, before any cache is filled.
+    /// Installs the definition of `K` at the start, before any cache is filled, or brings it up to
+    /// date. Where this process may not (403), the log says so, a definition that is there is used as
+    /// it is, and one that is missing is waited for and named by the readiness; it is tried again, ever
+    /// more seldom, down to every ten minutes.
     #[must_use]
     pub fn with_crd<K: CustomResourceExt>(mut self) -> Self {
         self.definitions.push(K::crd());
@@ -240,6 +244,8 @@ impl Manager {
     /// `/readyz` lists every source and the lease, and is 503 while a source does not follow the
     /// API: a missing definition, a missing permission, a watch that went silent; or while the lease
     /// cannot be reached for as long as it lasts. Until the definitions are installed it says so.
+    /// `/metrics` is [`Running::metrics`] and, on Linux, what the system counts of the process: CPU
+    /// time, memory, open files and when it began, under the usual names (`process_*`).
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
         self.address = Some(address);
@@ -365,8 +371,8 @@ impl Manager {
     /// in the background and not waited for; its controller begins once the source works.
     ///
     /// # Errors
-    /// When a definition cannot be installed (an API that cannot be reached is asked again for a
-    /// minute), two controllers or two runnables have the same name,
+    /// When a definition is refused for what it says (an API that cannot be reached is asked again
+    /// for a minute, and [`Self::with_crd`] tells of one that this process may not install), two controllers or two runnables have the same name,
     /// the terms of the lease make no sense, an address to listen on is taken, or the certificate
     /// of the webhooks cannot be read.
     pub async fn start(self) -> Result<Running> {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Env;
 use crate::cache::Caches;
+use crate::contained;
 use crate::error::{Error, Result};
 use crate::lease::Fence;
 
@@ -94,7 +95,9 @@ impl Runnable {
 
     async fn once(&self, work: Work) -> Result<()> {
         let guarded = AssertUnwindSafe(async { (self.run)(work).await }).catch_unwind();
-        guarded.await.unwrap_or_else(|_| Err(Error::Panicked(format!("in {}", self.name))))
+        guarded.await.unwrap_or_else(|panic| {
+            Err(Error::transient(format!("it panicked: {}", contained::words(&*panic))))
+        })
     }
 
     async fn each_term(&self, work: Work, fence: Fence) -> Result<()> {

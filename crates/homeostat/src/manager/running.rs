@@ -11,6 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Manager;
+use super::definitions::Definitions;
 use super::health::{Health, Observer, Probe, Probes, Readings};
 use super::leadership::Leadership;
 use super::listen::{self, Listening};
@@ -19,14 +20,11 @@ use crate::Env;
 use crate::cache::{Caches, SourceState};
 use crate::client;
 use crate::controller::{Launched, World, is_decided};
-use crate::crd;
 use crate::error::{Error, Result};
 use crate::event::{Recorder, is_reporter};
 use crate::journal::Journal;
 use crate::webhook::Serving;
 
-/// How long a start waits for the API to serve a definition.
-const ESTABLISH: Duration = Duration::from_secs(60);
 /// How long a request of a runnable may take that runs only while this process leads.
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long a stop waits for the lease to be given back.
@@ -95,18 +93,14 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     // First of all: whoever asks hears that there is a start under way.
     let sight = Arc::new(OnceLock::new());
     let listening = bound.map(|bound| bound.serve(env.clone(), Arc::clone(&sight)));
-    for definition in &definitions {
-        crd::establish(&client, &env, definition, ESTABLISH).await?;
-    }
+    let definitions = Definitions::establish(&client, &env, definitions).await?;
 
     // Before any cache, ours or the API's: a list of a kind that is converted asks it.
     let webhooks = match webhooks {
         Some(webhooks) => Some(webhooks.serve(&client, &caches, &env, &metrics).await?),
         None => None,
     };
-    for definition in &definitions {
-        crd::serve(&client, &env, definition, ESTABLISH).await?;
-    }
+    definitions.serve(&client, &env).await?;
 
     let lease_name = lease.as_ref().map(|lease| lease.name().to_owned());
     let mut leadership = Leadership::new(&env, lease)?;
@@ -114,6 +108,8 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let close_events = CancellationToken::new();
     let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
     let stop = CancellationToken::new();
+    let insists = definitions.refused.clone().insist(client.clone(), env.clone());
+    tokio::spawn(stop.clone().run_until_cancelled_owned(insists));
     let work = Work {
         client: ClientOf(client.clone()),
         env: env.clone(),
@@ -145,6 +141,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let observer = Observer {
         env: env.clone(),
         caches: caches.clone(),
+        refused: definitions.refused,
         recorder: recorder.clone(),
         metrics,
         fence: leadership.fence.clone(),
@@ -261,7 +258,8 @@ impl Running {
         self.observer.probes.add(Probe::new(name, problem));
     }
 
-    /// Its metrics, as OpenMetrics text.
+    /// Its metrics, as OpenMetrics text. [`Manager::listen`] adds those of the process (`process_*`),
+    /// which no seed repeats.
     #[must_use]
     pub fn metrics(&self) -> String {
         self.observer.metrics()

@@ -1,11 +1,12 @@
 //! What a manager counts, in a registry of its own: nothing is global, two managers never mix.
 //!
 //! The names are those of Go's controller-runtime where it has them, so that dashboards and alerts
-//! made for it work; what is ours begins with `homeostat_`.
+//! made for it work; what is ours begins with `homeostat_`. What the system counts is in `process`.
 
 mod controller;
 #[cfg(test)]
 mod names;
+pub(crate) mod process;
 mod queue;
 mod shifts;
 mod source;

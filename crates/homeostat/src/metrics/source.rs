@@ -1,5 +1,8 @@
 //! The metrics of sources: what was listed, what failed, what was left out, kind by kind.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -19,6 +22,8 @@ pub(crate) struct SourceMetrics {
     pub(crate) unreadable: Gauges,
     pub(crate) synced: Gauges,
     pub(crate) silent: Gauges,
+    /// The kinds that were read of when somebody asked last.
+    read_of: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// What is counted of one source as it happens.
@@ -35,6 +40,17 @@ pub(crate) struct SourceCounts {
 }
 
 impl SourceMetrics {
+    /// What was read of kinds that nobody follows any more is not shown any longer.
+    pub(crate) fn show_only(&self, followed: BTreeSet<String>) {
+        let mut read_of = self.read_of.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in read_of.difference(&followed) {
+            for gauges in [&self.objects, &self.unreadable, &self.synced, &self.silent] {
+                gauges.remove(&[("kind", gone.clone())]);
+            }
+        }
+        *read_of = followed;
+    }
+
     /// Those of one kind.
     pub(crate) fn of(&self, kind: &Kind) -> SourceCounts {
         let of = |family: &Counters<1>| family.get_or_create_owned(&[("kind", kind.to_string())]);

@@ -34,14 +34,16 @@ pub(crate) struct Source {
     pub(crate) transform: Option<Transform>,
 }
 
-/// Follows the source until the receiver is gone.
+/// Follows the source until the receiver is gone; `told` is the revision up to which it was followed
+/// before.
 pub(crate) async fn run(
     client: kube::Client,
     env: Env,
     source: Source,
+    told: Option<String>,
     changes: mpsc::Sender<Change<Entry>>,
 ) {
-    let mut machine = Machine::default();
+    let mut machine = Machine::after(told);
     let mut reader = Reader::new(&source);
     let mut lines = None;
     let mut input = Input::Go;

@@ -103,6 +103,11 @@ impl Default for Machine {
 }
 
 impl Machine {
+    /// One that goes on where another was, of which `told` is known; it lists first.
+    pub(super) fn after(told: Option<String>) -> Self {
+        Self { revision: told, ..Self::default() }
+    }
+
     /// One step; `now` is the time since any fixed moment, `dice` in `[0, 1)` decides jitter and time
     /// limits.
     pub fn step<O>(&mut self, input: Input<O>, now: Duration, dice: f64) -> Step<O> {

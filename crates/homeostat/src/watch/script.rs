@@ -125,7 +125,10 @@ fn respond(answer: Answer, env: Env) -> http::Response<UnsyncBoxBody<Bytes, std:
         End::Close => stream::empty().boxed(),
         End::CloseAfter(life) => stream::once(after(life)).flat_map(|()| stream::empty()).boxed(),
         End::Open => stream::pending().boxed(),
-        End::Panic => stream::poll_fn(|_| panic!("the line is cursed")).boxed(),
+        // What came before is taken by then.
+        End::Panic => stream::once(after(Duration::from_millis(1)))
+            .map(|()| panic!("the line is cursed"))
+            .boxed(),
         End::Break => {
             stream::iter([Err(std::io::Error::other("connection reset by the script"))]).boxed()
         }

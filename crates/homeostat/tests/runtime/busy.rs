@@ -117,7 +117,7 @@ fn a_mark_waits_no_longer_than_five_minutes_either() {
         let (client, _) = Times::with(&cluster, Method::PATCH, "/status", Fault::AwayForADay);
         cluster.create(&budget("a", 1)).await;
         let manager = Manager::new(client, cluster.env.clone());
-        let controller = Controller::new(hopeless).namespace(&cluster.namespace);
+        let controller = Controller::new(hopeless).marks_status(true).namespace(&cluster.namespace);
         let running = cluster.start_manager(manager.with(controller)).await;
         let records = cluster.runs(&running.journal(), 1).await;
         let next = records[0].next.unwrap();

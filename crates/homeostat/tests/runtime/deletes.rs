@@ -1,10 +1,11 @@
 //! Deletions through the context: of the object that is meant, and of no other of its name.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use homeostat::controller::Related;
 use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{DeleteParams, Preconditions};
 use homeostat::{Context, Controller, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
@@ -111,6 +112,48 @@ fn a_refusal_to_delete_what_is_still_there_is_no_success() {
         cluster.until_gone::<Secret>("child").await;
         running.stop().await.unwrap();
     });
+}
+
+#[test]
+fn what_was_changed_since_it_was_read_is_not_deleted_where_that_version_is_asked_for() {
+    for is_namesake in [false, true] {
+        on_cluster(async |cluster| {
+            cluster.create(&config("a", "1")).await;
+            let read = cluster.create(&secret("victim", "1")).await;
+            if is_namesake {
+                cluster.api::<Secret>().delete("victim", &<_>::default()).await.unwrap();
+                cluster.create(&secret("victim", "2")).await;
+            } else {
+                let edit = json!({ "stringData": { "value": "2" } });
+                cluster.patch::<Secret>("victim", edit).await;
+            }
+            // As it was read at first, and after the conflict as it is.
+            let known = Arc::new(Mutex::new(Some(read)));
+            let delete = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+                let known = known.lock().unwrap().take();
+                async move {
+                    let victim = match known {
+                        Some(known) => Some(Arc::new(known)),
+                        None => ctx.get_live::<Secret>("victim").await?,
+                    };
+                    let Some(victim) = victim else { return Ok(Outcome::Done) };
+                    let resource_version = victim.resource_version();
+                    let only = Preconditions { resource_version, ..Preconditions::default() };
+                    let params = DeleteParams::default().preconditions(only);
+                    ctx.delete_with(victim, &params).await?;
+                    Ok(Outcome::Done)
+                }
+            };
+            let running = cluster.start(Controller::new(delete)).await;
+            let records = cluster.runs(&running.journal(), 2).await;
+            let endings = endings(&records);
+            assert!(endings[0].starts_with("conflict: "), "{endings:?}");
+            assert!(records[0].writes.is_empty(), "{}", records[0]);
+            assert_eq!((&*endings[1], records[1].writes[0].verb), ("done", "delete"));
+            cluster.until_gone::<Secret>("victim").await;
+            running.stop().await.unwrap();
+        });
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Several finalizers of one controller: all of them go, and one that is forgotten is named.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
 use homeostat::kube::api::DeleteParams;
 use homeostat::{Context, Controller, Outcome, Result};
@@ -78,5 +80,35 @@ fn a_finalizer_that_a_reconcile_returns_too_early_to_ask_for_is_named() {
         assert!(warned.len() == 1 && warned[0].series.is_none(), "{warned:#?}");
         running.stop().await.unwrap();
         cluster.patch::<ConfigMap>("a", json!({ "metadata": { "finalizers": null } })).await;
+    });
+}
+
+#[test]
+fn a_reconcile_that_comes_again_by_itself_may_ask_for_its_finalizers_one_after_the_other() {
+    on_cluster(async |cluster| {
+        async fn patient(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            let going = ctx.finalizer(FIRST, nothing_to_do).await?;
+            let is_emptied = config.data.as_ref().is_some_and(|data| data["value"] == "empty");
+            if going && !is_emptied {
+                return Ok(Outcome::RequeueAfter(Duration::from_secs(5)));
+            }
+            ctx.finalizer(SECOND, nothing_to_do).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "full")).await;
+        let running = cluster.start(Controller::new(patient)).await;
+        let held = |config: &ConfigMap| config.finalizers().len() == 2;
+        cluster.until_one::<ConfigMap>("a", "two finalizers", held).await;
+        cluster.quiet().await;
+        cluster.api::<ConfigMap>().delete("a", &DeleteParams::default()).await.unwrap();
+        let left = |config: &ConfigMap| config.finalizers() == [SECOND];
+        cluster.until_one::<ConfigMap>("a", "the second one", left).await;
+        // Once more, when it does not remove one any longer.
+        let is_idle = |record: &Arc<Record>| record.next.is_some() && record.writes.is_empty();
+        cluster.until_recorded(&running.journal(), |all| all.iter().any(is_idle)).await;
+        cluster.patch::<ConfigMap>("a", json!({ "data": { "value": "empty" } })).await;
+        cluster.until_gone::<ConfigMap>("a").await;
+        running.stop().await.unwrap();
+        assert!(cluster.list::<Event>("").await.is_empty(), "there is nothing to warn of");
     });
 }

@@ -69,7 +69,7 @@ fn a_runnable_that_fails_or_panics_ends_the_manager_with_its_error() {
         }
         let panics = Runnable::new("feed", |_| oh());
         let running = cluster.manager().with_runnable(panics).start().await.unwrap();
-        assert!(running.failed().await.to_string().starts_with("feed failed: "));
+        assert_eq!(running.failed().await.to_string(), "feed failed: it panicked: oh");
         assert!(running.health().to_string().starts_with("not ok runnable feed: "));
         running.stop().await.unwrap();
     });

@@ -44,3 +44,4 @@ mod strangers;
 mod threads;
 mod trouble;
 mod wakeups;
+mod words;

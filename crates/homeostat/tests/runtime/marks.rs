@@ -29,7 +29,7 @@ async fn judge(
 
 /// With all that wakes it by itself, or with changes of the generation alone.
 fn judges(filtered: bool) -> Controller<PodDisruptionBudget> {
-    let controller = Controller::new(judge).backoff(Backoff::default().exact());
+    let controller = Controller::new(judge).marks_status(true).backoff(Backoff::default().exact());
     if filtered { controller.filter(Predicate::generation_changed()) } else { controller }
 }
 
@@ -123,7 +123,8 @@ fn a_mark_that_meets_a_change_is_written_though_the_change_wakes_nobody() {
     }
     on_cluster(async |cluster| {
         cluster.create(&budget("a", 1)).await;
-        let controller = Controller::new(overtaken).filter(Predicate::generation_changed());
+        let controller =
+            Controller::new(overtaken).marks_status(true).filter(Predicate::generation_changed());
         let running = cluster.start(controller).await;
         until_degraded(&cluster, true).await;
         assert_at_rest(&cluster, &running.journal(), 2).await;
@@ -168,7 +169,7 @@ fn a_key_that_is_given_up_shows_it_later_and_is_told_of_once() {
         cluster.create(&budget("a", 1)).await;
         let told = Arc::new(AtomicUsize::new(0));
         let count = told.clone();
-        let controller = Controller::new(fail).give_up_after(3, move |_, _| {
+        let controller = Controller::new(fail).marks_status(true).give_up_after(3, move |_, _| {
             count.fetch_add(1, Ordering::SeqCst);
         });
         let running = cluster.start(controller).await;
@@ -198,9 +199,10 @@ fn a_key_that_is_given_up_is_told_of_whatever_could_not_be_written_before() {
                 }
             }
         };
-        let controller = Controller::new(reconcile).give_up_after(2, move |_, _| {
-            count.fetch_add(1, Ordering::SeqCst);
-        });
+        let controller =
+            Controller::new(reconcile).marks_status(true).give_up_after(2, move |_, _| {
+                count.fetch_add(1, Ordering::SeqCst);
+            });
         let running = cluster.start(controller).await;
         until_degraded(&cluster, true).await;
         assert_at_rest(&cluster, &running.journal(), 4).await;

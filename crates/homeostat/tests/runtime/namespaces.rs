@@ -203,3 +203,20 @@ fn primaries_selected_by_name_in_several_namespaces_are_in_the_readiness() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn nothing_is_shown_of_a_kind_that_nobody_follows_any_more() {
+    on_cluster(async |cluster| {
+        make(&cluster.client, &cluster.namespace, "b").await;
+        let namespaces = Namespaces::new([&*cluster.namespace]);
+        let controller = Controller::new(idle::<ConfigMap>).namespaces(&namespaces);
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        cluster.runs(&running.journal(), 1).await;
+        let shown = "homeostat_cache_objects{kind=\"ConfigMap\"}";
+        assert!(running.metrics().contains(shown), "{}", running.metrics());
+        namespaces.set([] as [&str; 0]);
+        cluster.quiet().await;
+        assert!(!running.metrics().contains(shown), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}

@@ -23,6 +23,8 @@ struct Registrar {
     lose: u32,
     /// What was asked to be made as it should be.
     updated: Vec<String>,
+    /// The token of a thing that is there once somebody has looked for it.
+    late: Option<String>,
 }
 
 #[derive(Clone, Default)]
@@ -37,13 +39,17 @@ impl External for Record {
     type Found = String;
 
     async fn find(&self, by: Find<'_>) -> Result<Option<String>> {
-        let world = self.world.0.lock().unwrap();
+        let mut world = self.world.0.lock().unwrap();
         let found = world.records.iter().find(|(id, (name, token))| match by {
             Find::Name => *name == self.name,
             Find::Token(wanted) => token == wanted,
             Find::Id(wanted) => *id == wanted,
         });
-        Ok(found.map(|(id, _)| id.clone()))
+        let found = found.map(|(id, _)| id.clone());
+        if let Some(token) = world.late.take() {
+            world.records.insert("late".to_owned(), (self.name.clone(), token));
+        }
+        Ok(found)
     }
 
     fn id(&self, found: &String) -> String {
@@ -411,6 +417,23 @@ fn an_object_with_two_things_outside_takes_both_with_it() {
         assert_eq!(ids(&world).len(), 2);
         delete(&cluster, "a").await;
         assert!(ids(&world).is_empty());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_still_being_made_when_its_object_goes_is_removed_all_the_same() {
+    on_cluster(async |cluster| {
+        let mut going = remembering("a", &json!({ "token": "t" }).to_string());
+        going.metadata.finalizers = Some(vec!["homeostat.dev/external-dns".to_owned()]);
+        cluster.create(&going).await;
+        cluster.api::<ConfigMap>().delete("a", &DeleteParams::default()).await.unwrap();
+        let world = World::default();
+        // The call of a process that is no more is over a moment after the first look.
+        world.0.lock().unwrap().late = Some("t".to_owned());
+        let running = cluster.start(controller(&world, Policy::default())).await;
+        cluster.until_gone::<ConfigMap>("a").await;
+        assert!(ids(&world).is_empty(), "nothing is left behind");
         running.stop().await.unwrap();
     });
 }

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use homeostat::kube::Client;
-use homeostat::kube::ResourceExt;
-use homeostat::kube::api::{Api, PostParams};
+use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::client::Body;
-use homeostat::{Context, Controller, EventType, Lease, Manager, Namespaces, Outcome, Result};
+use homeostat::kube::{Client, CustomResource, CustomResourceExt, ResourceExt};
+use homeostat::{Context, Controller, EventType, Lease, Manager, Namespaces, Outcome, Result, crd};
 use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
+use crate::spans::listen;
 
 /// The client of a user who has no rights but those of [`allow`].
 fn somebody(cluster: &Cluster) -> Client {
@@ -154,5 +157,81 @@ fn a_lease_and_events_without_rules_are_said_and_come_with_them() {
         cluster.env.timeout(10 * duration, lost).await.unwrap();
         assert!(running.metrics().contains("homeostat_events_dropped_total 1"));
         running.stop().await.unwrap();
+    });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "permits.homeostat.dev", version = "v1", kind = "Permit", namespaced)]
+struct PermitSpec {}
+
+#[test]
+fn a_definition_that_one_may_not_install_is_waited_for_and_used_as_others_install_it() {
+    on_cluster(async |cluster| {
+        let (capture, _listening) = listen();
+        let mut rules = reading(&["permits"]);
+        rules[0]["apiGroups"] = json!(["permits.homeostat.dev"]);
+        allow(&cluster, &cluster.namespace, "permits", rules).await;
+        let start = || {
+            let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+            let controller = Controller::new(idle::<Permit>).namespace(&cluster.namespace);
+            cluster.start_manager(manager.with_crd::<Permit>().with(controller))
+        };
+        let said = |words: &str| {
+            let about = |line: &&String| line.contains("permits.permits.homeostat.dev");
+            capture.lines().iter().filter(about).filter(|line| line.contains(words)).count()
+        };
+
+        let running = start().await;
+        let words = running.health().to_string();
+        assert!(words.starts_with("not ok source Permit.permits.homeostat.dev: "), "{words}");
+        let refused = "this process may not install permits.permits.homeostat.dev: ";
+        assert!(words.contains(refused) && words.contains("cannot patch"), "{words}");
+        assert_eq!((said("it is waited for"), said("as it is installed")), (1, 0));
+
+        crd::install::<Permit>(&cluster.client).await.unwrap();
+        crd::wait_until_served(&cluster.client, &cluster.env, &Permit::crd()).await.unwrap();
+        cluster.create(&Permit::new("a", PermitSpec {})).await;
+        cluster.runs(&running.journal(), 1).await;
+        let words = running.health().to_string();
+        assert_eq!(words, "ok source Permit.permits.homeostat.dev\n");
+        running.stop().await.unwrap();
+
+        let running = start().await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        assert_eq!((said("it is waited for"), said("as it is installed")), (1, 1));
+        running.stop().await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        definitions.delete(Permit::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+/// A kind that is nobody else's: a definition is the whole cluster's.
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "permits.homeostat.dev", version = "v1", kind = "Licence", namespaced)]
+struct LicenceSpec {}
+
+#[test]
+fn who_is_allowed_to_install_a_definition_later_does_so_without_a_new_start() {
+    on_cluster(async |cluster| {
+        let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+        let controller = Controller::new(idle::<Licence>).namespace(&cluster.namespace);
+        let manager = manager.with_crd::<Licence>().with(controller);
+        let running = cluster.start_manager(manager).await;
+        assert!(running.health().to_string().contains("may not install"), "{}", running.health());
+
+        let (group, name) = ("rbac.authorization.k8s.io", user(&cluster));
+        let binding: ClusterRoleBinding = object(json!({
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": group, "kind": "User", "name": name }],
+        }));
+        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
+        bindings.create(&PostParams::default(), &binding).await.unwrap();
+        running.caches().informers().remove(0).wait_for_sync().await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        running.stop().await.unwrap();
+        bindings.delete(&name, &DeleteParams::default()).await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        definitions.delete(Licence::crd_name(), &DeleteParams::default()).await.unwrap();
     });
 }

@@ -312,3 +312,30 @@ fn an_index_of_a_selection_does_not_wait_for_what_the_selection_leaves_out() {
         });
     }
 }
+
+#[test]
+fn a_second_selector_narrows_the_first() {
+    on_cluster(async |cluster| {
+        for (name, labels) in
+            [("both", json!({ "a": "1", "b": "1" })), ("one", json!({ "b": "1" }))]
+        {
+            let labelled = json!({ "metadata": { "name": name, "labels": labels } });
+            cluster.create::<ConfigMap>(labelled.clone()).await;
+            cluster.create::<Secret>(labelled).await;
+        }
+        async fn count(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            assert_eq!(ctx.list_labelled::<Secret>("a=1,b=1").await?.len(), 1);
+            Ok(Outcome::Done)
+        }
+        let secrets = Related::read(Kind::of::<Secret>()).labels("a=1").labels("b=1");
+        let controller = Controller::new(count).labels("a").labels("b=1").relates(secrets);
+        let running = cluster.start(controller).await;
+        cluster.runs(&running.journal(), 1).await;
+        cluster.nothing_more().await;
+        let informers = running.caches().informers();
+        let cached: Vec<usize> = informers.iter().map(|informer| informer.len()).collect();
+        assert_eq!(cached, [1, 1], "of both kinds");
+        assert_eq!(running.journal().total(), 1, "{}", running.journal());
+        running.stop().await.unwrap();
+    });
+}

@@ -1,7 +1,7 @@
 //! What Go's controller-runtime and client-go do that users can see, and which test says what
 //! happens here; then their known traps, each with the test that nobody falls into it. Tests without
 //! a module are here; `queue`, `watch`, `cache`, `hotloop`, `lease`, `event`, `condition`,
-//! `webhook`, `client` and `predicate` are unit tests of the crate, the others modules of this one.
+//! `webhook`, `client`, `predicate` and `launch` are unit tests of the crate, the others modules of this one.
 //! `cargo xtask tidy` finds tests that are named here and are not there.
 //!
 //! | what they do | test |
@@ -12,33 +12,37 @@
 //! | queue: rate limits per key and for all; what is forgotten costs nothing | `queue::a_failing_key_waits_one_two_four_up_to_three_hundred_seconds`, `queue::a_rate_spreads_keys_out_after_a_burst`, `queue::a_key_that_is_well_costs_no_memory` |
 //! | queue: metrics | `lifecycle::queues_are_counted_under_the_names_that_dashboards_know` |
 //! | queue: fair, here between namespaces | `isolation::a_namespace_with_many_objects_holds_up_no_other` |
-//! | queue: priorities | `queue::events_go_before_the_first_list_but_never_starve_it`, `queue::a_key_of_the_first_list_that_polls_is_not_low_for_ever` |
+//! | queue: priorities | `queue::events_go_before_the_first_list_but_never_starve_it`, `queue::a_key_of_the_first_list_that_polls_is_not_low_for_ever`, `wakeups::a_change_goes_before_what_the_first_list_has_left_to_do` |
 //! | reconciler: function or type | `trouble::a_reconciler_may_be_a_type_of_its_own` |
+//! | `AsReconciler`: the object is fetched, and one that is gone is no error | `isolation::not_finding_the_primary_is_no_error` |
+//! | bounded retries with a dead-letter hook (wished for there) | `sets::a_key_that_fails_too_often_is_given_up_until_it_changes`; of a queue by hand an example of `Queue::failures` |
 //! | results and errors | `contract::*` |
 //! | `RetryOnConflict` | `contract::a_conflict_is_a_quick_retry_and_no_failure`, `contract::a_write_to_what_somebody_changed_meanwhile_is_such_a_conflict`, `contract::endless_conflicts_become_failures` |
 //! | an event cuts a backoff short, and an edit always | `queue::an_event_that_consumes_a_backoff_does_not_inflate_it`, `queue::a_key_that_fails_and_is_chatty_still_backs_off`, `panics::an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_came_before` |
 //! | concurrency, panics, timeouts | `isolation::one_key_is_never_on_two_workers_and_others_run_beside_it`, `crew::as_many_reconciles_as_are_allowed_run_at_once`, `isolation::a_panic_is_a_failure_of_its_key_alone`, `isolation::a_reconcile_that_takes_too_long_is_dropped_and_tried_again` |
 //! | a cache that does not sync | `sources::a_kind_that_is_missing_holds_back_only_its_own_controller`, `lifecycle::a_kind_that_is_forbidden_is_said_in_words_until_it_is_allowed` |
+//! | definitions that an administrator installs, or nobody yet | `permissions::a_definition_that_one_may_not_install_is_waited_for_and_used_as_others_install_it`, `health::a_definition_that_is_invalid_is_an_error_at_once`, `definitions::*` |
 //! | names are unique, in a manager only | `two_controllers_of_one_name_are_refused_and_two_managers_share_nothing`, `events::a_controller_whose_name_events_cannot_carry_is_refused_at_the_start` |
 //! | For, Owns, Watches, raw sources | `children::a_child_is_applied_once_corrected_when_it_drifts_and_followed_by_its_owner`, `sources::a_watched_kind_wakes_the_keys_it_names_before_and_after`, `wakeups::*` |
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
 //! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written`, `sets::a_cluster_scoped_child_that_names_a_namespace_is_kept_and_found` |
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
 //! | list and watch, fallbacks, relists, backoff | `watch::*` |
-//! | store, indexes, late handlers, waits | `cache::*`, `informer::*` |
+//! | store, indexes, late handlers, waits | `cache::*`, `informer::*`, `launch::who_joins_a_cache_that_is_full_works_when_it_has_heard_of_all_that_is_there` |
+//! | a mutation detector | cannot be written: what is read from a cache is in an `Arc`, and who changes it has a copy |
 //! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api`, `sources::a_list_of_this_moment_does_not_wait_for_the_cache_and_is_not_answered_by_it` |
 //! | which cluster: kubeconfig, context, proxy | `configuration`, `client::a_proxy_*`, `client::a_socks_proxy_is_spoken_to_in_its_own_way` |
 //! | selectors and transforms of caches | `selections::*`, `trouble::what_a_manager_transforms_away_is_not_cached_and_costs_no_writes` |
 //! | warnings of the API are logged | `spans::requests_have_spans_and_what_the_api_warns_of_is_told_once` |
 //! | writes: create, update, patch, apply, delete with preconditions | `children::*`, `patches::*`, `replaces::*`, `deletes::*`, `a_delete_meant_for_an_earlier_object_spares_its_successor` |
 //! | servers that serve only while leading (`OnlyServeWhenLeader`), by `Runnable::while_leading` | `lifecycle::leader_work_runs_in_each_term_and_writes_nothing_outside` |
-//! | CreateOrUpdate, controller references | `children::*`, `defaults_of_the_server_are_no_drift` |
+//! | CreateOrUpdate, controller references (with `blockOwnerDeletion`) | `children::*`, `defaults_of_the_server_are_no_drift` |
 //! | finalizers | `status::a_finalizer_holds_the_object_until_its_cleanup_has_run`, `status::a_cleanup_never_takes_the_finalizers_of_a_namesake`, `several_finalizers_are_cleaned_up_in_the_order_they_are_asked_for`, `finalizers::*`, of things outside `outside::an_object_with_two_things_outside_takes_both_with_it` |
 //! | conditions | `condition::*`, `status::*` |
 //! | events: series, spam filter, lost events, written before the end | `trouble::what_was_recorded_before_a_stop_is_written_and_too_much_is_counted`, `status::repeated_events_are_one_event_with_a_count`, `event::*`, `trouble::a_series_of_events_goes_on_after_its_event_was_deleted`, `events::*` |
 //! | leader election, and controllers that need none | `lease::*`, `leader::*`, `leader::a_controller_without_lease_works_and_writes_whoever_leads` |
 //! | a stop within `terminationGracePeriodSeconds` | `leader::a_stop_fits_the_time_that_a_pod_is_given_and_the_lease_is_free_after_it` |
-//! | names of metrics | `metrics::every_metric_has_its_name_and_there_is_no_other` |
+//! | names of metrics, those of the process too | `metrics::every_metric_has_its_name_and_there_is_no_other`, `metrics::process::*`, `health::probes_and_scrapers_are_answered_over_http` |
 //! | rules of RBAC | `permissions::*` |
 //! | 429 and `Retry-After` | `busy::*`, `client::a_busy_server_is_asked_again_when_it_says` |
 //! | unstructured objects, metadata alone, field indexes | `kinds::*`, `partial::*` |
@@ -56,6 +60,7 @@
 //! | what is followed in a namespace that leaves the set, and is not there yet | `namespaces::who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set` |
 //! | a read that starts a watch | `a_read_never_starts_a_watch` |
 //! | a generation or label filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same`, `predicate::a_deletion_passes_a_label_filter_that_the_object_has_left` |
+//! | a generation filter under which a status that is wiped stays so | `status::a_status_that_somebody_wipes_is_said_again_where_changes_of_it_pass`, `status::a_filter_on_the_generation_alone_does_not_hear_of_a_status_that_is_wiped` |
 //! | a filter that keeps what is remembered of a deleted object for its namesake | `sources::a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
@@ -67,6 +72,7 @@
 //! | a delete by name that takes a stranger's object, and one that is refused and counts as done | `deletes::a_strangers_object_that_has_the_name_of_a_child_is_not_deleted`, `deletes::a_refusal_to_delete_what_is_still_there_is_no_success`, `deletes::who_may_delete_and_not_look_tries_again_soon_when_it_is_refused` |
 //! | an update over what somebody else wrote | `replaces::a_replacement_of_what_somebody_changed_meanwhile_is_a_quick_retry_from_fresh_state`, `replaces::what_was_not_read_cannot_replace_anything` |
 //! | updates that fight the server's defaults | `defaults_of_the_server_are_no_drift`, `restless::*` |
+//! | a fight over an object that is in no cache | `restless::a_fight_over_an_object_of_a_kind_that_nobody_declared_is_told_by_its_field`, `restless::to_ask_for_what_is_there_already_is_no_fight_however_often_others_write_the_object` |
 //! | owners by name | `a_child_that_changes_hands_wakes_both_owners`, `context::owner` |
 //! | a second predicate replaces the first | `a_second_filter_narrows_the_first` |
 //! | lists in random order | `cache::typed_reads_get_list_and_select` |
@@ -95,8 +101,15 @@
 //! |---|---|
 //! | controllers outside a manager, stopping one of several, watches that are added or removed later | a manager with one controller is small: start and stop that; `Namespaces` and `Context::follow` change what is watched; `cache` and `queue` are for loops by hand |
 //! | a queue or rate limiter of one's own in a controller | `Rules` has what they are used for: backoff, rate, lanes, debounce; `Queue` is public |
+//! | requests of a type of one's own (`TypedReconciler`) | a reconcile is about its primary, which is its key; `Queue` takes keys of any type, for loops by hand |
+//! | a concurrency for all controllers of a manager, or by kind | each says its own (`Controller::concurrency`), 4 if it says none; workers that are not needed cost nothing |
+//! | a filter for every watch of a controller (`WithEventFilter`) | what is news differs by kind: `filter` is about the primary, `owns_when`, `watches_when` and `Related::when` about the others; a `Predicate` can be cloned to all |
+//! | a logger of one's own for a controller (`WithLogConstructor`) | every line is in a span with controller, object, id and trigger; a reconcile opens one of its own for more, and a `tracing` subscriber decides how all of it looks |
+//! | namespaces of a single kind (`ByObject.Namespaces`) | a controller has its namespaces, for all its kinds, and two controllers of a manager may differ; what is elsewhere is read from the API, or followed by name |
 //! | more than two priorities, `Result.Priority` | the first list and `background` go behind the rest, and one turn in nine is theirs; nobody has to choose numbers |
 //! | resync (`SyncPeriod`) | a relist tells exact differences, so nothing is missed that a resync would find; `RequeueAfter` for what is outside |
+//! | `RetryWatcher`, `UntilWithSync` | an `Informer` watches on by itself and is told whom to tell (`subscribe`); `wait_for_object`, `wait_for_revision` and `wait_for_state` wait with it |
+//! | stores whose entries expire | what is cached follows a watch and does not grow old |
 //! | aggregation of similar events, annotations on events (`AnnotatedEventf`) | events.k8s.io/v1 has series, and `related` and `action` for more words |
 //! | `DeleteAllOf`, dry run, evictions, tokens through the context | `Context::client` sends whatever `kube` knows, through the same fence, limits and metrics |
 //! | clients around a client: dry run, one namespace, a field owner, interceptors | a `kube::Client` is a `tower` service: a layer around it sees every request (`Manager::new`), as the faults of these tests do; the namespace is the primary's and the field manager the controller's name |
@@ -104,13 +117,17 @@
 //! | a ready-made server as a runnable | a `Runnable` takes any future, a server's too, and the probes and webhooks have theirs |
 //! | a RESTMapper | a `Kind` says its plural; `Kind::discover` asks the API |
 //! | owner references without `controller` | what several own is nobody's to correct; `Related::owned_by_any` reads those that others wrote |
+//! | owner references without `blockOwnerDeletion` (`WithBlockOwnerDeletion`) | it matters only where an owner is deleted in the foreground, which is to wait for its children |
 //! | a second cluster in one manager | two managers: they share nothing |
 //! | runnables that are added after the start | `tokio::spawn` |
 //! | metrics over TLS with authentication, pprof | a sidecar or the mesh does the first, the system's own profilers the second |
 //! | `?verbose` and single checks of `/readyz` | it always names every check |
 //! | a grace of 0 or for ever | any `Duration` |
 //! | labels on the lease, `OnNewLeader` | others may label it, a renewal leaves that alone; who leads is a line of the log |
+//! | coordinated leader election | its API is not stable and off by default, and controller-runtime leaves it out, too; who takes over is decided by whose caches are warm |
 //! | the label `priority` of `workqueue_depth` | there are two priorities, of which one is empty but at the start |
+//! | `go_*` | there is no Go: no collector and no goroutines to tell of |
+//! | the other `rest_client_*` that can be asked for: name resolution, sizes, waits, retries | every try is counted and timed by itself (`rest_client_requests_total`, `rest_client_request_duration_seconds`), and nothing waits for a limiter of the client's |
 //! | metrics of certificates, panics of webhooks | the readiness says when a certificate cannot be renewed; a webhook that panics is counted by its code |
 //! | in-cluster credentials before `~/.kube/config` | few Pods have one, and who puts it there means it |
 //!

@@ -53,8 +53,12 @@ impl Subscriber for Capture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
         let ours = target.starts_with(env!("CARGO_CRATE_NAME"));
-        let theirs =
-            ["homeostat::client::warning", "homeostat::manager", "homeostat::controller::worker"];
+        let theirs = [
+            "homeostat::client::warning",
+            "homeostat::manager",
+            "homeostat::manager::definitions",
+            "homeostat::controller::worker",
+        ];
         metadata.is_span() || ours || theirs.contains(&target)
     }
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {

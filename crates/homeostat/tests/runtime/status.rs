@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homeostat::condition;
 use homeostat::kube::ResourceExt;
-use homeostat::kube::api::{DeleteParams, ListParams, Patch};
-use homeostat::{Context, Controller, Error, EventType, Outcome, Result};
+use homeostat::kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use homeostat::{Context, Controller, Error, EventType, Outcome, Predicate, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 
 use crate::budget::{BudgetStatus, PodDisruptionBudget, budget};
-use crate::cluster::{config, endings, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, on_cluster, secret};
 
 #[test]
 fn a_status_is_written_only_when_it_differs_with_generations_and_times_filled_in() {
@@ -98,7 +98,7 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
             }
         }
         cluster.create(&budget("a", 0)).await;
-        let running = cluster.start(Controller::new(judge)).await;
+        let running = cluster.start(Controller::new(judge).marks_status(true)).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         cluster.quiet().await;
@@ -140,7 +140,7 @@ fn a_reconcile_that_names_the_cause_of_its_terminal_error_is_not_overruled() {
             if fine { Ok(Outcome::Done) } else { Err(Error::terminal("zero makes no sense")) }
         }
         cluster.create(&budget("a", 0)).await;
-        let running = cluster.start(Controller::new(judge)).await;
+        let running = cluster.start(Controller::new(judge).marks_status(true)).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         cluster.quiet().await;
@@ -175,7 +175,7 @@ fn a_status_written_before_a_terminal_error_keeps_degraded_and_settles() {
             if fine { Ok(Outcome::Done) } else { Err(Error::terminal("zero makes no sense")) }
         }
         cluster.create(&budget("a", 0)).await;
-        let running = cluster.start(Controller::new(judge)).await;
+        let running = cluster.start(Controller::new(judge).marks_status(true)).await;
         let journal = running.journal();
         cluster.nothing_more().await;
         // Once, and once more because its own status changed; then nothing is left to write.
@@ -288,5 +288,45 @@ fn a_cleanup_never_takes_the_finalizers_of_a_namesake() {
         running.stop().await.unwrap();
         let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         api.patch("a", &Default::default(), &free).await.unwrap();
+    });
+}
+
+/// A controller that says how many are wanted, and hears of what `filter` lets pass: the status after
+/// somebody has wiped it, and whether that was heard of.
+async fn wiped(cluster: &Cluster, filter: Predicate) -> (BudgetStatus, bool) {
+    type Budget = PodDisruptionBudget;
+    async fn report(budget: Arc<Budget>, context: Context<Budget>) -> Result<Outcome> {
+        let desired_healthy = budget.spec.min_available.unwrap_or_default();
+        context.status(BudgetStatus { desired_healthy, ..BudgetStatus::default() }).await?;
+        Ok(Outcome::Done)
+    }
+    cluster.create(&budget("a", 2)).await;
+    let running = cluster.start(Controller::new(report).filter(filter)).await;
+    let told = |budget: &Budget| budget.status.as_ref().is_some_and(|it| it.desired_healthy == 2);
+    cluster.until_one::<Budget>("a", "a status", told).await;
+    cluster.nothing_more().await;
+    let before = running.journal().total();
+    let (params, nothing) = (PatchParams::default(), Patch::Merge(json!({ "status": null })));
+    cluster.api::<Budget>().patch_status("a", &params, &nothing).await.unwrap();
+    cluster.nothing_more().await;
+    let is_heard = running.journal().total() > before;
+    running.stop().await.unwrap();
+    (cluster.get::<Budget>("a").await.unwrap().status.unwrap_or_default(), is_heard)
+}
+
+#[test]
+fn a_status_that_somebody_wipes_is_said_again_where_changes_of_it_pass() {
+    on_cluster(async |cluster| {
+        let filter = Predicate::generation_changed().or(Predicate::status_changed());
+        let (status, is_heard) = wiped(&cluster, filter).await;
+        assert_eq!((status.desired_healthy, is_heard), (2, true));
+    });
+}
+
+#[test]
+fn a_filter_on_the_generation_alone_does_not_hear_of_a_status_that_is_wiped() {
+    on_cluster(async |cluster| {
+        let (status, is_heard) = wiped(&cluster, Predicate::generation_changed()).await;
+        assert_eq!((status.desired_healthy, is_heard), (0, false));
     });
 }

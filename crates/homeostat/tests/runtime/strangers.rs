@@ -1,11 +1,13 @@
 //! An object in the way of a child: left alone, told of, and not in the way for longer than it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeostat::condition;
+use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
-use homeostat::kube::api::ListParams;
-use homeostat::{Context, Controller, Outcome, Result};
+use homeostat::kube::api::{ListParams, Patch};
+use homeostat::{Context, Controller, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::{Value, json};
@@ -13,6 +15,7 @@ use serde_json::{Value, json};
 use crate::budget::{PodDisruptionBudget, budget};
 use crate::children::mirror;
 use crate::cluster::{Cluster, config, endings, object, on_cluster, secret};
+use crate::faults::{is, late};
 
 /// A secret that the config map `other` controls.
 async fn taken(cluster: &Cluster, name: &str) {
@@ -129,9 +132,9 @@ fn what_fails_for_good_is_not_ready_until_it_goes_well() {
         cluster.create(&budget("a", 1)).await;
         let stale = json!({ "status": { "conditions": [condition::ready("Old", "it was so")] } });
         let api = cluster.api::<PodDisruptionBudget>();
-        let patch = homeostat::kube::api::Patch::Merge(stale);
-        api.patch_status("a", &<_>::default(), &patch).await.unwrap();
-        let running = cluster.start(Controller::new(reconcile).owns::<Secret>()).await;
+        api.patch_status("a", &<_>::default(), &Patch::Merge(stale)).await.unwrap();
+        let controller = Controller::new(reconcile).marks_status(true).owns::<Secret>();
+        let running = cluster.start(controller).await;
         let journal = running.journal();
         cluster.runs(&journal, 1).await;
         cluster.nothing_more().await;
@@ -163,7 +166,7 @@ fn who_says_how_ready_it_is_has_the_last_word() {
             Err(homeostat::Error::terminal("cannot be changed"))
         }
         cluster.create(&budget("a", 1)).await;
-        let running = cluster.start(Controller::new(reconcile)).await;
+        let running = cluster.start(Controller::new(reconcile).marks_status(true)).await;
         cluster.nothing_more().await;
         let all = cluster.api::<PodDisruptionBudget>().get("a").await.unwrap();
         let all = all.status.unwrap().conditions;
@@ -203,6 +206,33 @@ fn a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written() {
             assert!(said.starts_with("terminal: ") && said.contains(words), "{said}");
             assert!(record.writes.is_empty(), "{record}");
         }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_in_the_way_before_the_cache_shows_it_is_waited_for_all_the_same() {
+    on_cluster(async |cluster| {
+        async fn insist(config: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let applied = context.apply(secret(&config.name_any(), "b3Vycw==")).await;
+            applied.map_err(homeostat::Error::terminal_if_invalid)?;
+            Ok(Outcome::Done)
+        }
+        let behind = Duration::from_secs(3);
+        let client = late(&cluster.client, &cluster.env, behind, |it| is(it, "GET", "/secrets"));
+        let controller = Controller::new(insist).owns::<Secret>().namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        // It cannot become what is asked for, and the cache does not show it yet.
+        let mut fixed = secret("a", "dGhlaXJz");
+        fixed.immutable = Some(true);
+        cluster.create(&fixed).await;
+        cluster.create(&config("a", "1")).await;
+        let is_refused = |record: &Arc<Record>| record.result.to_string().contains("immutable");
+        cluster.until_recorded(&running.journal(), |all| all.iter().any(is_refused)).await;
+        cluster.api::<Secret>().delete("a", &<_>::default()).await.unwrap();
+        let ours = |secret: &Secret| secret.immutable.is_none();
+        cluster.until_one::<Secret>("a", "our own", ours).await;
         running.stop().await.unwrap();
     });
 }

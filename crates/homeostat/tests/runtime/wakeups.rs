@@ -14,6 +14,7 @@ use homeostat::{Backoff, Context, Controller, Error, Key, Object, Outcome, Predi
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::budget::budget;
 use crate::cluster::{Cluster, config, idle, on_cluster, secret, triggers};
@@ -244,8 +245,8 @@ fn two_controllers_of_one_kind_share_a_cache_and_both_see_everything() {
 fn a_subscriber_whose_object_is_gone_hears_of_the_next_one() {
     on_cluster(async |cluster| {
         // Both share a cache; each has one worker, and that is busy while an object comes and goes.
-        let gate = Arc::new(tokio::sync::Semaphore::new(0));
-        let waiting = |gate: &Arc<tokio::sync::Semaphore>| {
+        let gate = Arc::new(Semaphore::new(0));
+        let waiting = |gate: &Arc<Semaphore>| {
             let gate = gate.clone();
             Controller::new(move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
                 let gate = gate.clone();
@@ -296,6 +297,19 @@ fn a_burst_of_changes_is_one_reconcile_with_a_debounce() {
     });
 }
 
+/// One worker, which goes on when the gate lets it.
+fn one_at_a_time(gate: &Arc<Semaphore>) -> Controller<ConfigMap> {
+    let gate = gate.clone();
+    let reconcile = move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok(Outcome::Done)
+        }
+    };
+    Controller::new(reconcile).concurrency(1)
+}
+
 #[test]
 fn changes_that_nobody_waits_for_go_behind_the_others() {
     on_cluster(async |cluster| {
@@ -303,17 +317,8 @@ fn changes_that_nobody_waits_for_go_behind_the_others() {
             cluster.create(&config(name, "1")).await;
         }
         // The first one holds the only worker until all changes are there.
-        let gate = Arc::new(tokio::sync::Semaphore::new(3));
-        let pass = gate.clone();
-        let reconcile = move |_: Arc<ConfigMap>, _: Context<ConfigMap>| {
-            let pass = pass.clone();
-            async move {
-                pass.acquire().await.unwrap().forget();
-                Ok(Outcome::Done)
-            }
-        };
-        let controller = Controller::new(reconcile).concurrency(1);
-        let controller = controller.background(Predicate::labels_changed());
+        let gate = Arc::new(Semaphore::new(3));
+        let controller = one_at_a_time(&gate).background(Predicate::labels_changed());
         let running = cluster.start(controller).await;
         let journal = running.journal();
         cluster.runs(&journal, 3).await;
@@ -331,6 +336,28 @@ fn changes_that_nobody_waits_for_go_behind_the_others() {
         let records = cluster.runs(&journal, 6).await;
         let order: Vec<&str> = records[3..].iter().map(|record| record.key.name()).collect();
         assert_eq!(order, ["a", "c", "b"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_change_goes_before_what_the_first_list_has_left_to_do() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b", "c", "d"] {
+            cluster.create(&config(name, "1")).await;
+        }
+        // The first one holds the only worker until the change is there.
+        let gate = Arc::new(Semaphore::new(0));
+        let running = cluster.start(one_at_a_time(&gate)).await;
+        let cache = running.caches().informers().remove(0);
+        assert!(cache.wait_for_sync().await);
+        let last = cluster.patch::<ConfigMap>("d", json!({ "data": { "value": "2" } })).await;
+        let revision = last.resource_version().unwrap();
+        cache.wait_for_revision(&revision, Duration::from_secs(60)).await.unwrap();
+        gate.add_permits(4);
+        let records = cluster.runs(&running.journal(), 4).await;
+        let order: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
+        assert_eq!(order, ["a", "d", "b", "c"]);
         running.stop().await.unwrap();
     });
 }
