@@ -47,6 +47,8 @@ struct Stream {
     watcher: Option<Watcher>,
     /// Changes of what is served; the watch of a kind ends with its definition.
     served: tokio::sync::watch::Receiver<u64>,
+    /// The definition is gone: the watch ends when it has told what went with it.
+    is_ending: bool,
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
@@ -141,6 +143,7 @@ impl Stream {
             events,
             watcher,
             served: registry.served(),
+            is_ending: false,
             bookmarks: options.bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
             deadline: now + Duration::from_secs(seconds),
@@ -164,6 +167,9 @@ impl Stream {
                 continue;
             }
             let watcher = self.watcher.as_mut()?;
+            if self.is_ending && watcher.caught_up().is_some() {
+                return None;
+            }
             let env = &self.registry.env;
             let wake =
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
@@ -198,7 +204,10 @@ impl Stream {
                 },
                 _ = self.served.changed() => {
                     if !self.registry.serves(&self.events.kind) {
-                        self.watcher = None;
+                        // The objects went before it, but are seen to go once that is durable. Where
+                        // it never will be, there is nothing to tell.
+                        let _ = self.registry.store.settle().await;
+                        self.is_ending = true;
                     }
                 }
                 () = env.sleep_until(wake) => self.rest(wake),

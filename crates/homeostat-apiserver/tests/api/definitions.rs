@@ -1,8 +1,10 @@
+use futures::TryStreamExt as _;
 use kube::Client;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use super::{api, client, cluster_api, create, object, refusal};
+use super::{api, client, cluster_api, create, durable, object, refusal};
 
 fn definition() -> Value {
     json!({
@@ -117,6 +119,29 @@ async fn a_deleted_definition_takes_its_objects_along_and_waits_for_those_held_b
     assert_eq!(refusal(gone), (404, "NotFound".into()));
     let groups = get(&client, "/apis", "application/json").await;
     assert!(!groups.to_string().contains("example.com"));
+}
+
+/// On a disk, where what is committed is seen later: the definition must not be gone before its objects.
+#[tokio::test]
+async fn a_watch_tells_of_all_that_goes_with_the_definition_before_it_ends() {
+    let place = TempDir::new().unwrap();
+    let client = durable::start(&place).await;
+    define(&client).await;
+    let ats = api(&client, "example.com", "At");
+    let first = create(&ats, at("a", json!({"schedule": "now"}))).await;
+    for name in ["b", "c"] {
+        create(&ats, at(name, json!({"schedule": "now"}))).await;
+    }
+    let from = first.metadata.resource_version.unwrap();
+    let watch = ats.watch(&WatchParams::default(), &from).await.unwrap();
+    let told = tokio::spawn(watch.try_collect::<Vec<_>>());
+    let definitions = cluster_api(&client, "apiextensions.k8s.io", "CustomResourceDefinition");
+    definitions.delete("ats.example.com", &DeleteParams::default()).await.unwrap();
+    let gone = told.await.unwrap().unwrap().into_iter().filter_map(|event| match event {
+        WatchEvent::Deleted(object) => object.metadata.name,
+        _ => None,
+    });
+    assert_eq!(gone.collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
 #[tokio::test(start_paused = true)]
