@@ -10,10 +10,9 @@
 mod load;
 mod measure;
 mod process;
-mod reach;
 mod results;
 mod runtime;
-mod serve;
+mod sent;
 mod side;
 mod start;
 mod table;
@@ -55,13 +54,17 @@ enum Command {
         #[arg(long, default_value_t = 5)]
         rounds: usize,
     },
-    /// Serve the Pods that controllers are measured on until somebody ends it, for whoever works on the runtime.
-    Pods {
-        /// Where the kubeconfig goes.
-        kubeconfig: PathBuf,
-        /// How many Pods there are.
-        #[arg(default_value_t = 20_000)]
-        pods: usize,
+    /// How soon changes are reconciled by our controller alone, for whoever works on it.
+    Events {
+        /// How many Pods there are; each changes once.
+        #[arg(long, default_value_t = 5000)]
+        events: usize,
+        /// How often it is measured.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Another controller instead of ours.
+        #[arg(long)]
+        peer: Option<PathBuf>,
     },
     /// Be the controller that is measured.
     #[command(hide = true)]
@@ -95,7 +98,9 @@ async fn run(command: Command) -> Result<()> {
             println!("{:?}", runtime::measure_queue()?);
             Ok(())
         }
-        Command::Pods { kubeconfig, pods } => runtime::serve_pods(&kubeconfig, pods).await,
+        Command::Events { events, rounds, peer } => {
+            runtime::measure_events(peer, events, rounds).await
+        }
         Command::Peer(peer) => peer.run().await,
         Command::Start => start::here().await,
         Command::Ours { rounds } => ours(rounds).await,

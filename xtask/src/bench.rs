@@ -20,6 +20,8 @@ pub(crate) enum Bench {
     Ours,
     /// The work queue alone, for whoever works on it.
     Queue,
+    /// How soon our controller reconciles what changes, for whoever works on it.
+    Events,
     /// The runtime beside kube-rs and Go's controller-runtime.
     Runtime {
         /// How many Pods there are.
@@ -46,6 +48,7 @@ impl Bench {
             }
             Self::Ours => bench("ours", &[], false),
             Self::Queue => bench("queue", &[], false),
+            Self::Events => bench("events", &[], false),
             Self::Runtime { pods, events, dev } => {
                 let kube_rs = text(&kube_rs(*dev)?)?;
                 let controller_runtime = text(&controller_runtime()?)?;

@@ -2,21 +2,21 @@
 
 mod ours;
 mod peer;
-mod pods;
 mod queue;
+mod server;
 mod table;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use kube::Client;
 
-use crate::{results, serve};
+use crate::results;
 
 pub(crate) use ours::Peer;
-use peer::{QUIET, Running};
+use peer::Running;
 pub(crate) use queue::ours as measure_queue;
+use server::PodServer;
 
 /// `homeostat-bench runtime`
 #[derive(clap::Args)]
@@ -58,9 +58,9 @@ const IN_FLIGHT: [usize; 2] = [10, 10_000];
 /// turn, and the medians count.
 const STARTS: usize = 5;
 /// So many times in turn all of them are weighed, and told of changes.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// So many times the queues are measured in turn.
-const QUEUE_ROUNDS: usize = 3;
+const QUEUE_ROUNDS: usize = 5;
 
 /// A controller that is measured, and what came out.
 struct Contender<'a> {
@@ -74,18 +74,16 @@ impl Runtime {
     pub(crate) async fn run(self) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
-        // Pods are changed without a connection: what is measured begins with the event, and the
-        // way of a request to the server is none of it.
-        let client = Client::new(serve::in_memory(&kubeconfig).await?, "default");
-        let table = self.measure(&client, &kubeconfig).await?;
+        println!("{} Pods are made", self.pods);
+        let server = PodServer::start(&kubeconfig, self.pods, self.pods + IN_FLIGHT[1])?;
+        println!("a Pod has {} bytes", server.pod_bytes);
+        let table = self.measure(server, &kubeconfig).await?;
         print!("{table}");
         results::write(&self.results, "The runtime", &table)
     }
 
-    async fn measure(&self, client: &Client, kubeconfig: &Path) -> Result<String> {
-        println!("{} Pods are made", self.pods);
-        let size = pods::fill(client, self.pods, self.pods + IN_FLIGHT[1]).await?;
-        println!("a Pod has {size} bytes");
+    async fn measure(&self, mut server: PodServer, kubeconfig: &Path) -> Result<String> {
+        let server = &mut server;
         let this = std::env::current_exe()?;
         let (count, config) = (self.pods.to_string(), kubeconfig.to_string_lossy());
         let (kube_rs, go) = (&*self.kube_rs, &*self.controller_runtime);
@@ -102,7 +100,7 @@ impl Runtime {
             contender("controller-runtime", go, vec![&config, &count]),
         ];
         println!("memory and events, in turn");
-        self.settled(client, &mut all).await?;
+        self.settled(server, &mut all).await?;
         println!("starts, in turn");
         cold_starts(&mut all)?;
         println!("many reconciles under way, in turn");
@@ -111,16 +109,16 @@ impl Runtime {
         let queues = queue::in_turn(go, QUEUE_ROUNDS)?;
         let all = all.map(|one| (one.name, one.figures));
         let events = self.events.min(self.pods);
-        Ok(table::render(&all, &queues, [self.pods, size, events]))
+        Ok(table::render(&all, &queues, [self.pods, server.pod_bytes, events]))
     }
 
     /// What they hold once all is reconciled, and how soon they reconcile what changes then.
-    async fn settled(&self, client: &Client, all: &mut [Contender<'_>]) -> Result<()> {
+    async fn settled(&self, server: &mut PodServer, all: &mut [Contender<'_>]) -> Result<()> {
         let mut measured = vec![Vec::with_capacity(ROUNDS); all.len()];
         for _ in 0..ROUNDS {
             for (one, measured) in all.iter().zip(&mut measured) {
                 let running = Running::start(one.program, &one.arguments)?;
-                measured.push(self.measure_one(client, running).await?);
+                measured.push(self.measure_one(server, running).await?);
                 println!("  {}: {:?}", one.name, measured.last());
             }
         }
@@ -139,16 +137,12 @@ impl Runtime {
         Ok(())
     }
 
-    async fn measure_one(&self, client: &Client, mut peer: Running) -> Result<Figures> {
+    async fn measure_one(&self, server: &mut PodServer, mut peer: Running) -> Result<Figures> {
         let idle = peer.resident()?;
-        peer.tell("go")?;
-        peer.hears("all")?;
-        peer.tell("settle")?;
-        peer.hears("settled")?;
-        tokio::time::sleep(QUIET).await;
+        peer.settle().await?;
         let (settled, peak) = (peer.resident()?, peer.peak()?);
         let before = peer.processor_time()?;
-        let answered = pods::change(client, self.pods, self.events).await?;
+        let answered = server.change(self.events.min(self.pods))?;
         let (events, latencies) = (answered.len(), peer.latencies(&answered)?);
         let cpu = peer.latency_cpu().saturating_sub(before);
         let at = |share: usize| latencies[(latencies.len() * share / 100).min(events - 1)];
@@ -182,12 +176,38 @@ impl Runtime {
     }
 }
 
-/// Serves the Pods until the process is ended.
-pub(crate) async fn serve_pods(kubeconfig: &Path, pods: usize) -> Result<()> {
-    let client = Client::new(serve::in_memory(kubeconfig).await?, "default");
-    let size = pods::fill(&client, pods, pods).await?;
-    println!("{pods} Pods of {size} bytes: homeostat-bench peer {} {pods}", kubeconfig.display());
-    std::future::pending().await
+/// How soon changes are reconciled by a controller, ours if none is named: so many times, in percentiles.
+pub(crate) async fn measure_events(
+    peer: Option<PathBuf>,
+    events: usize,
+    rounds: usize,
+) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let mut server = PodServer::start(&kubeconfig, events, events)?;
+    let this = std::env::current_exe()?;
+    let (count, config) = (events.to_string(), kubeconfig.to_string_lossy());
+    for _ in 0..rounds {
+        let mut running = match &peer {
+            Some(peer) => Running::start(peer, &[&config, &count])?,
+            None => Running::start(&this, &["peer", &config, &count])?,
+        };
+        running.settle().await?;
+        let before = [running.processor_time()?, server.processor_time()?];
+        let answered = server.change(events)?;
+        let latencies = running.latencies(&answered)?;
+        let at = |share: usize| latencies[latencies.len() * share / 1000];
+        let [median, p90, p99, p999] = [500, 900, 990, 999].map(at);
+        let each = |cpu: Duration, before| {
+            cpu.saturating_sub(before) / u32::try_from(events).unwrap_or(u32::MAX)
+        };
+        let ours = each(running.latency_cpu(), before[0]);
+        let theirs = each(server.processor_time()?, before[1]);
+        println!(
+            "median {median:?}, p90 {p90:?}, p99 {p99:?}, p99.9 {p999:?}; CPU {ours:?}, of the server {theirs:?}"
+        );
+    }
+    Ok(())
 }
 
 /// How long controllers take to have had every object, and their processor time from their start on.

@@ -13,7 +13,7 @@ use homeostat::{Context, Controller, Manager, Outcome};
 use tokio::sync::{Notify, oneshot};
 
 use super::peer::line;
-use super::pods::SENT;
+use crate::sent::SENT;
 
 /// `homeostat-bench peer`
 #[derive(clap::Args)]

@@ -4,7 +4,7 @@
 //! says `all` when every Pod was reconciled. Where reconciles are kept unfinished it says `full` when
 //! there are so many and waits for a line; from then on the oldest ends whenever one more begins, and
 //! `all` is when as many have ended as there are Pods. After the next line it says `settled`; from then on it
-//! notes of each Pod it reconciles which change it has (the annotation [`super::pods::SENT`]) and the
+//! notes of each Pod it reconciles which change it has (the annotation [`crate::sent::SENT`]) and the
 //! time, in nanoseconds since 1970. The last line it gets is a number: when it has noted so many, it
 //! prints both, a line each, and ends.
 
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::pods::Answered;
+use super::server::Answered;
 use crate::process;
 
 /// So long after its last word a controller has nothing left to do.
-pub(super) const QUIET: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_secs(3);
 
 pub(super) struct Running {
     child: Child,
@@ -54,6 +54,16 @@ impl Running {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         ensure!(line.trim() == word, "a controller said {line:?} instead of {word:?}");
+        Ok(())
+    }
+
+    /// Has it reconcile every object, and waits until it is quiet.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        self.tell("go")?;
+        self.hears("all")?;
+        self.tell("settle")?;
+        self.hears("settled")?;
+        tokio::time::sleep(QUIET).await;
         Ok(())
     }
 

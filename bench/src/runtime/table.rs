@@ -17,15 +17,15 @@ pub(super) fn render(
     [pods, size, events]: [usize; 3],
 ) -> String {
     let mut text = format!(
-        "`cargo xtask bench runtime`. {pods} Pods of {size} bytes on the embedded server (over TLS, in memory), the same no-op
-controller with 10 workers on each runtime. All read JSON: the server sends no protobuf, which controller-runtime asks
-for. kube-rs is its `Controller` as it comes, and once more with managedFields dropped through its unstable streams;
-controller-runtime drops managedFields, reads without copies, and had to give free memory back before it was weighed.
-Memory is resident memory beyond that of the idle process. Memory and events are the medians of three rounds, CPU and
-time of a start those of five, all controllers in turn. Events: {events} Pods were changed once each, one every 2 ms, in the
-server's own process; the time runs from the server's answer to the reconcile. In flight: ConfigMaps without data, each
-reconcile unfinished until so many later ones have begun, {pods} of them from when so many are under way: what one costs
-that ends while another begins.
+        "`cargo xtask bench runtime`. {pods} Pods of {size} bytes on the embedded server (over TLS, in memory, with the
+allocator of the `homeostat` binary), the same no-op controller with 10 workers on each runtime. All read JSON: the
+server sends no protobuf, which controller-runtime asks for. kube-rs is its `Controller` as it comes, and once more with
+managedFields dropped through its unstable streams; controller-runtime drops managedFields, reads without copies, and
+had to give free memory back before it was weighed. Memory is resident memory beyond that of the idle process. All
+figures are the medians of five rounds, all controllers in turn. Events: {events} Pods were changed once each, one every
+2 ms, in the server's own process; the time runs from the server's answer to the reconcile. In flight: ConfigMaps without
+data, each reconcile unfinished until so many later ones have begun, {pods} of them from when so many are under way: what
+one costs that ends while another begins.
 
 Machine: {}.
 

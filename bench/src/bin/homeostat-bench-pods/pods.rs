@@ -1,7 +1,6 @@
 //! What is reconciled: Pods of the size and shape that clusters have, and as many ConfigMaps that are
 //! next to nothing; made and changed by plain requests.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,8 +11,7 @@ use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 
-/// When the change of a Pod was sent, in nanoseconds since 1970: tells changes apart.
-pub(super) const SENT: &str = "bench.homeostat.dev/sent";
+use super::sent::SENT;
 
 /// Pods are spread over so many namespaces.
 const NAMESPACES: usize = 50;
@@ -57,12 +55,14 @@ pub(super) async fn fill(client: &Client, pods: usize, configmaps: usize) -> Res
     Ok(client.request_text(one).await?.len())
 }
 
-/// When the server answered each change, in nanoseconds since 1970, by what [`SENT`] says in the Pod.
-pub(super) type Answered = BTreeMap<String, u64>;
-
-/// Changes `events` Pods once each, at a steady pace. An event is there when the change is: how long
-/// the server takes for a patch is none of what is compared.
-pub(super) async fn change(client: &Client, pods: usize, events: usize) -> Result<Answered> {
+/// Changes `events` Pods once each, at a steady pace; returns what [`SENT`] says of each, and when the
+/// server answered it, in nanoseconds since 1970. An event is there when the change is: how long the
+/// server takes for a patch is none of what is compared.
+pub(super) async fn change(
+    client: &Client,
+    pods: usize,
+    events: usize,
+) -> Result<Vec<(String, u64)>> {
     let events = events.min(pods);
     let begin = Instant::now();
     let mut sent = Vec::with_capacity(events);
@@ -79,9 +79,9 @@ pub(super) async fn change(client: &Client, pods: usize, events: usize) -> Resul
             anyhow::Ok((sent, now()?))
         }));
     }
-    let mut answered = Answered::new();
+    let mut answered = Vec::with_capacity(events);
     for sent in sent {
-        answered.extend([sent.await??]);
+        answered.push(sent.await??);
     }
     Ok(answered)
 }
