@@ -37,17 +37,16 @@ impl<K: AnyObject> Context<K> {
         }
     }
 
-    /// What a write did that led to `revision`: one that changes nothing makes no new version.
+    /// What a write did that led to `revision`: one that changes nothing makes no new version. Where a
+    /// cache lags, what this reconcile itself has left is the newer of the two.
     pub(super) fn change_to(
         &self,
         place: &Place,
         cached: Option<&Entry>,
         revision: &str,
     ) -> Change {
-        let is_same = match cached {
-            Some(entry) => *entry.header.resource_version == *revision,
-            None => self.is_left_at(place, revision),
-        };
+        let is_cached = |entry: &Entry| *entry.header.resource_version == *revision;
+        let is_same = cached.is_some_and(is_cached) || self.is_left_at(place, revision);
         if is_same && !revision.is_empty() { Change::Unchanged } else { Change::Changed }
     }
 

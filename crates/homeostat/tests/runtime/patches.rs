@@ -2,6 +2,7 @@
 //! at once, and the journal names it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeostat::journal::Record;
 use homeostat::kube::ResourceExt;
@@ -13,6 +14,7 @@ use k8s_openapi::api::events::v1::Event;
 use serde_json::{Value, json};
 
 use crate::cluster::{config, endings, object, on_cluster, secret};
+use crate::faults::{is, late};
 
 fn deployment(name: &str) -> Deployment {
     let pod = json!({ "containers": [{ "name": "web", "image": "hello" }] });
@@ -88,6 +90,27 @@ fn scaling_changes_the_replicas_once() {
         let running = cluster.start(Controller::new(scale).reads::<Deployment>()).await;
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records)[0], "done", "{}", running.journal());
+    });
+}
+
+#[test]
+fn what_this_reconcile_has_made_of_an_object_counts_where_a_cache_lags() {
+    on_cluster(async |mut cluster| {
+        async fn scale(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            let (kind, key) = (Kind::of::<Deployment>(), ctx.key().beside("web"));
+            assert_eq!(ctx.scale(&kind, &key, 3).await?, Change::Changed);
+            assert_eq!(ctx.scale(&kind, &key, 3).await?, Change::Unchanged);
+            Ok(Outcome::Done)
+        }
+        cluster.create(&deployment("web")).await;
+        cluster.create(&config("a", "1")).await;
+        let lag = Duration::from_secs(1);
+        cluster.client =
+            late(&cluster.client, &cluster.env, lag, |request| is(request, "GET", "/deployments"));
+        let running = cluster.start(Controller::new(scale).reads::<Deployment>()).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records)[0], "done", "{}", running.journal());
+        running.stop().await.unwrap();
     });
 }
 
