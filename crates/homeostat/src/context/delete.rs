@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, Preconditions};
 use kube::core::PartialObjectMeta;
 
 use super::write::nameless;
-use super::{Change, Context, request};
+use super::{Context, request};
 use crate::cache::Expect;
 use crate::error::Result;
 use crate::key::Key;
@@ -129,7 +129,7 @@ impl<K: AnyObject> Context<K> {
             }
             Err(error) => return Err(error),
         }
-        self.note_write("delete", kind, key, Change::Deleted);
+        self.note_deleted(kind, key);
         self.expect_end(kind, key, Some(&uid), Expect::Deleting);
         Ok(())
     }

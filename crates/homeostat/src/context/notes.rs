@@ -87,8 +87,20 @@ impl<K: AnyObject> Context<K> {
         change
     }
 
-    /// A write that made or removed something.
-    pub(super) fn note_write(&self, verb: &'static str, kind: &Kind, key: &Key, change: Change) {
+    /// A write that made something, as the API answered.
+    pub(super) fn note_created(&self, kind: &Kind, key: &Key, object: &Bytes) {
+        self.note(|diary| diary.notes.known.insert((kind.clone(), key.clone()), object.clone()));
+        self.note_write("create", kind, key, Change::Created);
+    }
+
+    /// A write that removed something: what comes after it is another object.
+    pub(super) fn note_deleted(&self, kind: &Kind, key: &Key) {
+        self.note(|diary| diary.notes.known.remove(&(kind.clone(), key.clone())));
+        self.note_write("delete", kind, key, Change::Deleted);
+    }
+
+    /// A write of which no more is known.
+    fn note_write(&self, verb: &'static str, kind: &Kind, key: &Key, change: Change) {
         self.push_write(Write {
             verb,
             kind: kind.clone(),

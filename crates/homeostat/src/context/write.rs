@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube::api::PostParams;
 
 use super::barrier::Part;
-use super::{Change, Context, owner, request};
+use super::{Context, owner, request};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind};
@@ -82,7 +82,7 @@ impl<K: AnyObject> Context<K> {
         };
         let created: T = answer.decode(&kind, &key)?;
         key = Key::of(&created);
-        self.note_write("create", &kind, &key, Change::Created);
+        self.note_created(&kind, &key, &answer.body);
         self.expect_version(&kind, &key, created.meta());
         Ok(Arc::new(created))
     }

@@ -264,6 +264,30 @@ fn a_write_to_what_was_read_from_the_api_is_told_by_field_without_another_look()
 }
 
 #[test]
+fn a_write_to_what_was_deleted_and_made_again_is_not_compared_with_what_was_there_before() {
+    on_cluster(async |cluster| {
+        async fn renew(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
+            let old = context.get::<Secret>("s").await?.unwrap();
+            context.delete(old).await?;
+            context.create(secret("s", "2")).await?;
+            let patch = json!({ "metadata": { "labels": { "seen": "yes" } } });
+            context.merge_patch::<Secret>("s", &patch).await?;
+            Ok(Outcome::Done)
+        }
+        cluster.create(&config("a", "1")).await;
+        cluster.create(&secret("s", "1")).await;
+        let running = cluster.start(Controller::new(renew)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        let writes = &records[0].writes;
+        let verbs: Vec<_> = writes.iter().map(|write| write.verb).collect();
+        assert_eq!(verbs, ["delete", "create", "patch"]);
+        let paths: Vec<&str> = writes[2].fields.iter().map(|field| &*field.path).collect();
+        assert_eq!((writes[2].change, &*paths), (Change::Changed, &["metadata.labels"][..]));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn the_journal_names_no_more_reads_than_it_says() {
     on_cluster(async |cluster| {
         async fn curious(_: Arc<ConfigMap>, context: Context<ConfigMap>) -> Result<Outcome> {
