@@ -86,13 +86,14 @@ const SHARES: [Share; 4] = [
 const EXCUSED: [(&str, &str); 0] = [];
 
 /// The tests of the other targets that run only on the embedded cluster, and why. They fail elsewhere.
-const EMBEDDED_ONLY: [(&str, &str); 5] = [
+const EMBEDDED_ONLY: [(&str, &str); 6] = [
     ("a_source_that_hears_nothing_is_not_ready_until_it_does", "it takes hours"),
     (
         "what_was_written_before_the_history_was_replaced_is_not_waited_for",
         "it takes a server that can be replaced by another",
     ),
     ("an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever", "it takes minutes"),
+    ("a_map_that_waits_is_asked_again_when_it_panics_or_never_answers", "it takes half a minute"),
     ("a_cron_job_runs_as_many_jobs_at_once_as_its_policy_says", "it takes minutes"),
     ("a_cron_job_that_ran_all_day_keeps_its_last_three_jobs", "it takes hours"),
 ];

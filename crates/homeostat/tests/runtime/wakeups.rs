@@ -178,6 +178,44 @@ fn a_map_may_look_around_and_is_asked_again_when_it_fails() {
 }
 
 #[test]
+fn a_map_that_waits_is_asked_again_when_it_panics_or_never_answers() {
+    on_cluster(async |cluster| {
+        assert!(cluster.is_virtual, "no answer takes half a minute");
+        cluster.create(&config("a", "1")).await;
+        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let (log, env) = (Arc::clone(&asked), cluster.env.clone());
+        let map = move |secret: Arc<Secret>, _: Lookup| {
+            let before = {
+                let mut times = log.lock().unwrap();
+                times.push(env.now());
+                times.len() - 1
+            };
+            async move {
+                match before {
+                    0 => panic!("not now"),
+                    1 => std::future::pending().await,
+                    _ => Ok(vec![Key::namespaced(secret.namespace().unwrap(), "a")]),
+                }
+            }
+        };
+        let running = cluster.start(Controller::new(idle::<ConfigMap>).watches_async(map)).await;
+        let journal = running.journal();
+        cluster.runs(&journal, 1).await;
+        cluster.create(&secret("s", "1")).await;
+        let records = cluster.runs(&journal, 2).await;
+        assert_eq!(triggers(&records[1]), format!("Secret {}/s added", cluster.namespace));
+        let asked = asked.lock().unwrap().clone();
+        // It is dropped after its half minute; then comes the second backoff.
+        let gaps = asked.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs());
+        let gaps: Vec<i64> = gaps.collect();
+        assert!(gaps.len() == 2 && gaps[0] < 5 && (30..36).contains(&gaps[1]), "{gaps:?}");
+        let line = "homeostat_map_failures_total{controller=\"configmap\"} 2\n";
+        assert!(running.metrics().contains(line), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn filters_of_other_kinds_see_the_object_before_and_after() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
