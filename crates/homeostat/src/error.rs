@@ -108,7 +108,7 @@ pub enum Error {
     #[error("{0}")]
     InvalidOwner(String),
 
-    /// The reconcile function panicked.
+    /// The reconcile function panicked, or what decodes its object.
     #[error("reconcile panicked: {0}")]
     Panicked(String),
 

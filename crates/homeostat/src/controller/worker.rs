@@ -92,8 +92,8 @@ impl<K: AnyObject> Worker<K> {
             let _held = Held { queue: &self.queue, key: &item.key };
             let processed = AssertUnwindSafe(self.process(&item, id, began).instrument(span));
             let ended = processed.catch_unwind().await.unwrap_or_else(|panic| {
-                // The reconcile's own panic is an error of the reconcile. This is a type that
-                // cannot be decoded without one, or a fault of ours.
+                // The reconcile's own panic is an error of the reconcile, and so is its type's.
+                // This is a fault of ours.
                 self.metrics.panics.inc();
                 let delay = self.queue.add_rate_limited(item.key.clone());
                 let (key, said) = (&item.key, contained::words(&*panic));
@@ -117,7 +117,14 @@ impl<K: AnyObject> Worker<K> {
         };
         // The whole collection passes by at the start; keeping its last few objects helps nobody.
         let keep = item.triggers != [Trigger::Initial];
-        let found = fresh.and_then(|()| self.primaries.get::<K>(key, keep));
+        // The decoder is the user's code as much as the reconcile.
+        let get = || {
+            contained(|| self.primaries.get::<K>(key, keep)).unwrap_or_else(|said| {
+                self.metrics.panics.inc();
+                Err(Error::Panicked(format!("its object cannot be decoded: {said}")))
+            })
+        };
+        let found = fresh.and_then(|()| get());
         let (ended, conclusion, (reads, writes)) = match found {
             Ok(None) => {
                 // Gone: whatever was known about it is of no use to a later object of that name.

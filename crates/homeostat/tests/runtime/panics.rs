@@ -237,17 +237,49 @@ fn not_thirteen<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
 fn a_decoder_that_panics_costs_no_worker_and_strands_no_key() {
     on_cluster(async |cluster| {
         cluster.create(&budget("a", 13)).await;
-        let running =
-            cluster.start(Controller::new(idle::<PodDisruptionBudget>).concurrency(1)).await;
-        cluster.nothing_more().await;
-        assert_eq!(running.journal().total(), 0);
+        let day = Duration::from_secs(24 * 3600);
+        let backoff = Backoff { first: day, max: day, ..Backoff::default() };
+        let controller = Controller::new(idle::<PodDisruptionBudget>).concurrency(1);
+        let running = cluster.start(controller.backoff(backoff)).await;
+        let journal = running.journal();
+        let records = cluster.runs(&journal, 1).await;
+        assert_eq!(
+            endings(&records),
+            ["failed: reconcile panicked: its object cannot be decoded: thirteen"]
+        );
+        let text = running.metrics();
+        let of = "{controller=\"poddisruptionbudget\"} 1\n";
+        for counted in ["errors", "panics"] {
+            let line = format!("controller_runtime_reconcile_{counted}_total{of}");
+            assert!(text.contains(&line), "{line}{text}");
+        }
         cluster.create(&budget("b", 1)).await;
-        let records = cluster.runs(&running.journal(), 1).await;
-        assert_eq!(records[0].key.name(), "b");
+        let records = cluster.runs(&journal, 2).await;
+        assert_eq!((records[1].key.name(), &*endings(&records)[1]), ("b", "done"));
         let patch = json!({ "spec": { "minAvailable": 1 } });
         cluster.patch::<crate::budget::PodDisruptionBudget>("a", patch).await;
-        let records = cluster.runs(&running.journal(), 2).await;
-        assert_eq!(records[1].key.name(), "a");
+        let records = cluster.runs(&journal, 3).await;
+        assert_eq!((records[2].key.name(), &*endings(&records)[2]), ("a", "done"));
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_key_whose_decoder_only_panics_is_given_up_and_told_of() {
+    on_cluster(async |cluster| {
+        cluster.create(&budget("a", 13)).await;
+        let (told, mut calls) = tokio::sync::mpsc::unbounded_channel();
+        let controller = Controller::new(idle::<PodDisruptionBudget>);
+        let controller = controller.give_up_after(2, move |key, error| {
+            told.send(format!("{}: {error}", key.name())).unwrap();
+        });
+        let running = cluster.start(controller).await;
+        let ends = endings(&cluster.runs(&running.journal(), 2).await);
+        let words = "reconcile panicked: its object cannot be decoded: thirteen";
+        assert_eq!(ends, [format!("failed: {words}"), format!("terminal: {words}")]);
+        assert_eq!(calls.recv().await.unwrap(), format!("a: {words}"));
+        cluster.nothing_more().await;
+        assert_eq!(running.journal().total(), 2, "{}", running.journal());
         running.stop().await.unwrap();
     });
 }
@@ -274,8 +306,8 @@ fn an_edit_ends_the_backoff_of_a_key_whose_decoder_panicked_however_many_events_
         assert!(text.contains(&format!("{panics} 6\n")), "five cut it short: {text}");
         let edited = cluster.env.now();
         edit(json!({ "spec": { "minAvailable": 1 } })).await;
-        let records = cluster.runs(&running.journal(), 1).await;
-        let waited = records[0].time.duration_since(edited);
+        let records = cluster.runs(&running.journal(), 7).await;
+        let waited = records[6].time.duration_since(edited);
         assert!(waited.as_secs() < 10, "{waited}");
         running.stop().await.unwrap();
     });
