@@ -86,23 +86,23 @@ impl<K: AnyObject> Context<K> {
         let is_own = |one: &&Value| !(is_runtimes(one) && was_there(one));
         let listed = wish.get("conditions").and_then(Value::as_array);
         let said = |type_| listed?.iter().find(|one| is_of(one, type_)).filter(is_own);
-        if said(READY).is_some() {
-            self.run.said_ready.store(true, Ordering::Relaxed);
-        }
+        let ready = said(READY).is_some();
         let reason = |one: &Value| Some(one.get("reason")?.as_str()?.to_owned());
         let degraded = said(DEGRADED)
             .map(|one| SaidDegraded { is_so: says(one, "status", "True"), reason: reason(one) });
-        self.note(|diary| diary.said_degraded = degraded);
         let composed = compose(self.subject(&primary), wish, Stamp::Everything, self.now())?;
-        let Some(patch) = composed else { return Ok(Change::Unchanged) };
-        self.patch_part::<K>(
-            Some("status"),
-            "status",
-            (self.kind(), self.key()),
-            &Patch::Merge(&patch),
-        )
-        .await?;
-        Ok(Change::Changed)
+        let change = match composed {
+            None => Change::Unchanged,
+            Some(patch) => {
+                let (object, patch) = ((self.kind(), self.key()), Patch::Merge(&patch));
+                self.patch_part::<K>(Some("status"), "status", object, &patch).await?;
+                Change::Changed
+            }
+        };
+        // What could not be written was not said: nobody sees it.
+        self.run.said_ready.store(ready, Ordering::Relaxed);
+        self.note(|diary| diary.said_degraded = degraded);
+        Ok(change)
     }
 
     /// Marks the primary, if its status has conditions and this is news. Returns the

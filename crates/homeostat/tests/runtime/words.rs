@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::budget::{BudgetStatus, PodDisruptionBudget, budget};
 use crate::cluster::{Cluster, on_cluster};
+use crate::faults::{Fault, faulty, is};
 
 type Budget = PodDisruptionBudget;
 
@@ -135,6 +136,31 @@ fn a_reason_that_is_a_word_of_the_runtimes_is_the_reconciles_word_all_the_same()
         for said in conditions(&cluster).await {
             assert_eq!(said.message, "ask somebody who knows", "{}", said.type_);
         }
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_a_reconcile_could_not_write_it_has_not_said() {
+    on_cluster(async |mut cluster| {
+        async fn judge(budget: Arc<Budget>, context: Context<Budget>) -> Result<Outcome> {
+            let long = "a message of which the API thinks that it is too long";
+            let conditions =
+                vec![condition::not_ready("TooFew", long), condition::degraded("TooFew", long)];
+            let written = context.status(BudgetStatus { conditions, ..Default::default() }).await;
+            assert!(written.is_err());
+            judged(&budget)
+        }
+        let writes = AtomicUsize::new(0);
+        cluster.client = faulty(&cluster.client, move |request| {
+            let is_first =
+                is(request, "PATCH", "/status") && writes.fetch_add(1, Ordering::Relaxed) == 0;
+            is_first.then_some(Fault::Forbid)
+        });
+        let running = at_rest(&cluster, judge).await;
+        let said = conditions(&cluster).await;
+        let reasons: Vec<&str> = said.iter().map(|one| &*one.reason).collect();
+        assert_eq!(reasons, ["CannotBeDone"; 2], "{}", running.journal());
         running.stop().await.unwrap();
     });
 }
