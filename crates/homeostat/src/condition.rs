@@ -18,14 +18,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The object does what its spec asks for. The runtime says `False` after a terminal error
-/// ([`crate::Controller::marks_status`]), unless that reconcile said itself how ready the object is; it
-/// takes that back after the next success.
+/// The object does what its spec asks for. The runtime says `False` after a terminal error, in a message
+/// that ends with the controller's name ([`crate::Controller::marks_status`]), unless that reconcile
+/// said itself how ready the object is; it takes that back after the next success.
 pub const READY: &str = "Ready";
 
-/// The object cannot get there by itself; the runtime sets it after a terminal error
-/// ([`crate::Controller::marks_status`]) and removes it after the next success, unless the reconcile
-/// reports it itself, with a reason of its own.
+/// The object cannot get there by itself; the runtime sets it after a terminal error, in a message that
+/// ends with the controller's name ([`crate::Controller::marks_status`]), and removes it after the next
+/// success, unless the reconcile reports it itself.
 pub const DEGRADED: &str = "Degraded";
 
 /// The three answers a condition can give.

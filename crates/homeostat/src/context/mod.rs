@@ -25,6 +25,7 @@ mod select;
 mod set;
 mod status;
 mod unseen;
+mod voice;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,9 +11,10 @@ use kube::api::Patch;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Change, Context};
+use super::voice::{Voice, is_of, is_runtimes, is_same, says};
+use super::{Change, Context, Shared};
 use crate::condition::{DEGRADED, READY};
-use crate::error::{Error, GIVEN_UP, REASONS, Result};
+use crate::error::{Error, GIVEN_UP, Result};
 use crate::kind::{AnyObject, Kind};
 
 /// What the runtime itself says about the primary after a reconcile.
@@ -78,12 +79,8 @@ impl<K: AnyObject> Context<K> {
             return Err(Error::terminal("a status must be an object"));
         };
         let primary = self.primary();
-        let was_there = |one: &Value| {
-            let object = serde_json::to_value(&*primary);
-            object.is_ok_and(|object| conditions(&object["status"]).contains(one))
-        };
         // Carried over from the status before, the runtime's words are still the runtime's.
-        let is_own = |one: &&Value| !(is_runtimes(one) && was_there(one));
+        let is_own = |one: &&Value| !is_runtimes(one);
         let listed = wish.get("conditions").and_then(Value::as_array);
         let said = |type_| listed?.iter().find(|one| is_of(one, type_)).filter(is_own);
         let ready = said(READY).is_some();
@@ -160,8 +157,9 @@ impl<K: AnyObject> Context<K> {
     }
 
     fn subject<'a>(&'a self, primary: &'a K) -> Subject<'a, K> {
-        let (generation, is_marked) = (self.run.generation, self.run.shared.marks_status);
-        Subject { kind: self.kind(), primary, generation, is_marked }
+        let Shared { name: controller, marks_status: is_marked, .. } = &*self.run.shared;
+        let voice = Voice { controller, generation: self.run.generation };
+        Subject { kind: self.kind(), primary, voice, is_marked: *is_marked }
     }
 }
 
@@ -176,9 +174,9 @@ pub(super) struct SaidDegraded {
 struct Subject<'a, K> {
     kind: &'a Kind,
     primary: &'a K,
-    /// The generation that the reconcile was given: a later one, of which it may have heard by its
-    /// own writes, it has not acted on.
-    generation: Option<i64>,
+    /// With the generation that the reconcile was given: a later one, of which it may have heard by
+    /// its own writes, it has not acted on.
+    voice: Voice<'a>,
     /// Whether the runtime speaks there.
     is_marked: bool,
 }
@@ -193,7 +191,7 @@ enum Stamp {
 
 /// The merge patch that makes the status of `primary` say `wish`; `None` when it does already.
 fn compose<K: AnyObject>(
-    Subject { kind, primary, generation, is_marked }: Subject<'_, K>,
+    Subject { kind, primary, voice, is_marked }: Subject<'_, K>,
     mut wish: Map<String, Value>,
     stamp: Stamp,
     now: Timestamp,
@@ -204,6 +202,7 @@ fn compose<K: AnyObject>(
     let mut object = serde_json::to_value(primary).map_err(unreadable)?;
     let old = object.get_mut("status").map(Value::take).unwrap_or_default();
     let old_conditions = conditions(&old);
+    let generation = voice.generation;
 
     // Without a type nothing says which fields there are: only those that are used already.
     let typed = Kind::is_known_of::<K>();
@@ -216,7 +215,7 @@ fn compose<K: AnyObject>(
     {
         wish.insert("observedGeneration".to_owned(), generation.into());
     }
-    // What the runtime says stays until the runtime takes it back.
+    // What the runtime says stays until the runtime takes it back, for whichever controller.
     let mentioned = |type_: Option<&Value>| {
         let listed = wish.get("conditions").and_then(Value::as_array);
         listed.into_iter().flatten().any(|new| new.get("type") == type_)
@@ -231,6 +230,13 @@ fn compose<K: AnyObject>(
         wish.insert("conditions".to_owned(), Value::Array(Vec::new()));
     }
     if let Some(Value::Array(conditions)) = wish.get_mut("conditions") {
+        if stamp == Stamp::Everything {
+            // Carried over, it stays as the runtime left it.
+            for said in conditions.iter_mut().filter(|one| is_runtimes(one)) {
+                let before = old_conditions.iter().find(|old| is_same(old, said));
+                before.into_iter().for_each(|before| said.clone_from(before));
+            }
+        }
         for condition in conditions
             .iter_mut()
             .filter(|one| !old_conditions.contains(one) || !is_runtimes(one))
@@ -287,21 +293,25 @@ fn marked<K: AnyObject>(
         return Ok(None); // No type says whether the kind has conditions.
     }
     let mut list = conditions(&Value::Object(status.clone()));
+    let voice = subject.voice;
     match mark {
         Mark::Well => {
             let before = list.len();
-            let taken_back = |one: &Value| is_runtimes(one) && ours.iter().any(|of| is_of(one, of));
+            let taken_back =
+                |one: &Value| voice.is_ours(one) && ours.iter().any(|of| is_of(one, of));
             list.retain(|one| !taken_back(one));
             if list.len() == before {
                 return Ok(None);
             }
         }
         Mark::Degraded { reason, message } => {
+            let message = voice.sign(message);
             for type_ in ours {
                 let so = if *type_ == DEGRADED { "True" } else { "False" };
                 let condition =
                     json!({ "type": type_, "status": so, "reason": reason, "message": message });
                 match list.iter().position(|one| is_of(one, type_)) {
+                    Some(at) if voice.is_anothers(&list[at]) => {} // Its event comes when it is free.
                     Some(at) => list[at] = condition,
                     None => list.push(condition),
                 }
@@ -316,21 +326,6 @@ fn marked<K: AnyObject>(
 
 fn conditions(status: &Value) -> Vec<Value> {
     status.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-fn is_of(condition: &Value, type_: &str) -> bool {
-    says(condition, "type", type_)
-}
-
-fn says(condition: &Value, field: &str, what: &str) -> bool {
-    condition.get(field).is_some_and(|said| said == what)
-}
-
-/// Whether the runtime said so after a terminal error.
-fn is_runtimes(condition: &Value) -> bool {
-    let is = |type_: &str, so: &str| is_of(condition, type_) && says(condition, "status", so);
-    let bad = is(DEGRADED, "True") || is(READY, "False");
-    bad && REASONS.iter().any(|reason| says(condition, "reason", reason))
 }
 
 /// The API keeps no fractions of a second.

@@ -437,6 +437,12 @@ impl<K: AnyObject> Controller<K> {
     /// Whether a terminal error is told in the primary's conditions, `Degraded` and not `Ready`, until
     /// a reconcile goes well. By default it is, but for the kinds of Kubernetes' own groups (`apps`,
     /// `networking.k8s.io`, …): the status of a Pod is its kubelet's. Events tell it in any case.
+    ///
+    /// The message names the controller (`no such zone (controller dns)`): each takes back its own
+    /// words alone, and leaves those of another controller of the kind where they are while they are
+    /// about the object as it is. Whoever runs two on one kind and wants to hear only one says `false`
+    /// for the other. After a controller got another name, what it said under the former one goes when
+    /// the object is edited.
     #[must_use]
     pub fn marks_status(mut self, marks: bool) -> Self {
         self.marks_status = marks;

@@ -43,5 +43,6 @@ mod status;
 mod strangers;
 mod threads;
 mod trouble;
+mod voices;
 mod wakeups;
 mod words;

@@ -66,6 +66,7 @@
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
 //! | a condition that is lost because the API was away when it was due | `marks::*` |
+//! | two controllers of one kind that take back each other's conditions, for ever | `voices::*` |
 //! | low priority that starves or sticks | the two of the queue's priorities above |
 //! | a panic in a handler, a map, a predicate, a transform, an index, a decoder, a source, a dead-letter hook | `panics::*`, `cache::a_late_handler_is_told_what_is_there_and_a_panicking_one_harms_nobody`, `wakeups::a_map_that_fails_or_panics_is_asked_again_until_it_answers`, `wakeups::a_map_that_waits_is_asked_again_when_it_panics_or_never_answers`, `predicate::one_that_panics_lets_the_change_through` |
 //! | `CreateOrPatch`: object and status in two writes, of which the second may be lost | `an_apply_is_one_write_and_leaves_the_status_alone` |

@@ -105,7 +105,10 @@ fn a_terminal_error_shows_as_degraded_with_an_event_and_goes_with_the_next_succe
         let api = cluster.api::<PodDisruptionBudget>();
         let status = api.get("a").await.unwrap().status.unwrap();
         let degraded = condition::get(&status.conditions, "Degraded").unwrap();
-        assert_eq!((&*degraded.status, &*degraded.message), ("True", "zero makes no sense"));
+        assert_eq!(
+            (&*degraded.status, &*degraded.message),
+            ("True", "zero makes no sense (controller poddisruptionbudget)")
+        );
         assert_eq!((&*degraded.reason, degraded.observed_generation), ("CannotBeDone", Some(1)));
         let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap().items;
         assert_eq!(events.len(), 1);
