@@ -21,8 +21,8 @@ const MANAGER: &str = "homeostat";
 /// Applies the definition of `K` and returns once it is established, however long that takes.
 ///
 /// # Errors
-/// The API refuses the definition (somebody may not, or another definition has its names), or the
-/// connection fails. Nothing is retried here.
+/// The API refuses the definition (somebody may not, or another definition has its names), this process
+/// may not watch definitions, or the connection fails. Nothing is retried here.
 pub async fn install<K: CustomResourceExt>(client: &kube::Client) -> Result<()> {
     apply(client, K::crd()).await
 }
@@ -43,11 +43,24 @@ pub async fn apply(client: &kube::Client, definition: CustomResourceDefinition) 
             return Ok(());
         }
         let revision = current.metadata.resource_version.clone().unwrap_or_default();
-        match next_change(&api, &name, &revision).await? {
+        match next_change(&api, &name, &revision).await.map_err(unseen)? {
             Some(changed) => current = changed,
             // The watch ended without a change (its time was up, or its start is too old).
-            None => current = api.get(&name).await?,
+            None => current = api.get(&name).await.map_err(|error| unseen(error.into()))?,
         }
+    }
+}
+
+/// What became of a definition that was written cannot be seen: no refusal of the definition.
+#[derive(Debug, thiserror::Error)]
+#[error("it is written, and this process may not see whether it is established: {0}")]
+struct Unseen(String);
+
+/// An error of looking at a definition that was written.
+fn unseen(error: Error) -> Error {
+    match error.answer() {
+        Some(no) if no.code == 403 => Error::transient(Unseen(error.chain())),
+        _ => error,
     }
 }
 
@@ -81,10 +94,11 @@ fn pointing_at_names(mut definition: CustomResourceDefinition) -> CustomResource
 }
 
 /// Applies `definition` and waits until it is established. An API that cannot be reached, or has no
-/// time, is asked again: a process that starts before its API is no broken one.
+/// time, is asked again: a process that starts before its API is no broken one. Who may not watch
+/// definitions applies it again and looks at the answer.
 ///
 /// # Errors
-/// As [`install`], what the API said last once `limit` is over.
+/// As [`install`]; a transient one once `limit` is over, with what the API said last.
 pub(crate) async fn establish(
     client: &kube::Client,
     env: &Env,
@@ -99,7 +113,7 @@ pub(crate) async fn establish(
 /// now: kube-apiserver serves a version once it has read all objects in it.
 ///
 /// # Errors
-/// When the connection fails; what the API said last once `limit` is over.
+/// When the connection fails for good; a transient one once `limit` is over, with what the API said last.
 pub(crate) async fn serve(
     client: &kube::Client,
     env: &Env,
@@ -123,12 +137,12 @@ async fn until<F: Future<Output = Result<()>>>(
     let done = async {
         loop {
             match Box::pin(attempt()).await {
-                Err(error) if may_pass(&error) => {
+                Err(error) if error.may_pass() || is_unseen(&error) => {
                     let why = error.chain();
                     if is_told(&error) {
-                        tracing::debug!(definition = name, error = why, "not installed yet");
+                        tracing::debug!(definition = name, error = why, "not {what} yet");
                     } else {
-                        tracing::warn!(definition = name, error = why, "not installed yet");
+                        tracing::warn!(definition = name, error = why, "not {what} yet");
                     }
                     last = Some(why);
                     let told = match &error {
@@ -147,15 +161,8 @@ async fn until<F: Future<Output = Result<()>>>(
     })
 }
 
-/// Whether the same request may do better in a moment.
-fn may_pass(error: &Error) -> bool {
-    match error {
-        Error::Api(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
-        Error::Api(kube::Error::Service(_) | kube::Error::HyperError(_)) | Error::NoAnswer(_) => {
-            true
-        }
-        _ => false,
-    }
+fn is_unseen(error: &Error) -> bool {
+    matches!(error, Error::Transient(cause) if cause.is::<Unseen>())
 }
 
 /// Waits until the API answers for every version of an established definition. kube-apiserver does

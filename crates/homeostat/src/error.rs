@@ -274,6 +274,17 @@ impl Error {
         }
     }
 
+    /// Whether the same request may do better in a moment: the API has no time or cannot be reached.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Api(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
+            Self::Api(kube::Error::Service(_) | kube::Error::HyperError(_)) | Self::NoAnswer(_) => {
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// How long the API is to be left alone, by its answer; zero when it does not say.
     pub(crate) fn told_to_wait(&self) -> Duration {
         let details = self.answer().and_then(|answer| answer.details.as_ref());

@@ -92,6 +92,10 @@ const EMBEDDED_ONLY: [(&str, &str); 6] = [
         "what_was_written_before_the_history_was_replaced_is_not_waited_for",
         "it takes a server that can be replaced by another",
     ),
+    (
+        "an_api_that_is_away_for_minutes_at_the_start_is_named_by_the_readiness_and_ends_nothing",
+        "it takes minutes",
+    ),
     ("an_event_that_gets_no_answer_does_not_hold_back_the_others_for_ever", "it takes minutes"),
     ("a_map_that_waits_is_asked_again_when_it_panics_or_never_answers", "it takes half a minute"),
     ("a_cron_job_runs_as_many_jobs_at_once_as_its_policy_says", "it takes minutes"),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::definitions::AllRefused;
+use super::definitions::AllMissing;
 use super::runnable::Trouble;
 use crate::Env;
 use crate::cache::{Caches, SourceState};
@@ -31,7 +31,7 @@ const SILENT: Duration = Duration::from_secs(15 * 60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// What was looked at: `source Pod`, `source Secret (app=web)`, `source orders of web` (outside the
-    /// API), `lease web (leading)`.
+    /// API), `lease web (leading)`, `definition webs.example.com` (one that is not installed yet).
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
@@ -43,7 +43,8 @@ pub struct Check {
 /// How a manager is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// Every part: sources, the lease, runnables, webhooks, and what was asked for with
+    /// Every part: sources, definitions that the API had no time for, the lease, runnables, webhooks,
+    /// and what was asked for with
     /// [`crate::Manager::with_check`].
     pub checks: Vec<Check>,
 }
@@ -138,7 +139,7 @@ impl fmt::Debug for Probe {
 pub(super) struct Observer {
     pub(super) env: Env,
     pub(super) caches: Caches,
-    pub(super) refused: AllRefused,
+    pub(super) missing: AllMissing,
     pub(super) recorder: Recorder,
     pub(super) metrics: Metrics,
     pub(super) fence: Fence,
@@ -186,11 +187,16 @@ impl Observer {
                 SourceState::Stopped => Some("stopped".to_owned()),
             };
             // Of a source that works there is nothing to say: somebody else looks after its definition.
-            let refused = problem.as_ref().and_then(|_| self.refused.note(informer.kind()));
+            let refused = problem.as_ref().and_then(|_| self.missing.note(informer.kind()));
             let note = refused.or_else(|| unreadable(&informer.unreadable()));
             Check { name: format!("source {}", informer.words()), problem, note }
         });
         let mut checks: Vec<Check> = sources.collect();
+        checks.extend(self.missing.due().into_iter().map(|(name, why)| Check {
+            name: format!("definition {name}"),
+            problem: Some(format!("not installed yet: {why}")),
+            note: None,
+        }));
         checks.extend(self.outside.iter().map(|outside| Check {
             name: format!("source {} of {}", outside.source, outside.controller),
             problem: outside.problem(),

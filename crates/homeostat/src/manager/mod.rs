@@ -188,7 +188,9 @@ impl Manager {
     /// Installs the definition of `K` at the start, before any cache is filled, or brings it up to
     /// date. Where this process may not (403), the log says so, a definition that is there is used as
     /// it is, and one that is missing is waited for and named by the readiness; it is tried again, ever
-    /// more seldom, down to every ten minutes.
+    /// more seldom, down to every ten minutes, and left alone once others have installed it. An API
+    /// that is away is waited for; after a minute the start goes on, the readiness names the definition,
+    /// and it is installed within half a minute of the API's return.
     #[must_use]
     pub fn with_crd<K: CustomResourceExt>(mut self) -> Self {
         self.definitions.push(K::crd());
@@ -368,13 +370,13 @@ impl Manager {
     /// Starts everything and returns when all caches are in sync.
     ///
     /// A source that does not work (no such kind, no permission, no server) is logged, tried again
-    /// in the background and not waited for; its controller begins once the source works.
+    /// in the background and not waited for; its controller begins once the source works. So it is with
+    /// definitions ([`Self::with_crd`]) and a certificate in a Secret while the API is away.
     ///
     /// # Errors
-    /// When a definition is refused for what it says (an API that cannot be reached is asked again
-    /// for a minute, and [`Self::with_crd`] tells of one that this process may not install), two controllers or two runnables have the same name,
-    /// the terms of the lease make no sense, an address to listen on is taken, or the certificate
-    /// of the webhooks cannot be read.
+    /// When a definition is refused for what it says, two controllers or two runnables have the same
+    /// name, the terms of the lease make no sense, an address to listen on is taken, or the certificate
+    /// of the webhooks cannot be read, or may not.
     pub async fn start(self) -> Result<Running> {
         running::start(self).await
     }

@@ -108,7 +108,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let close_events = CancellationToken::new();
     let events = tokio::spawn(writer.run(close_events.clone().cancelled_owned()));
     let stop = CancellationToken::new();
-    let insists = definitions.refused.clone().insist(client.clone(), env.clone());
+    let insists = definitions.missing.clone().insist(client.clone(), env.clone());
     tokio::spawn(stop.clone().run_until_cancelled_owned(insists));
     let work = Work {
         client: ClientOf(client.clone()),
@@ -141,7 +141,7 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let observer = Observer {
         env: env.clone(),
         caches: caches.clone(),
-        refused: definitions.refused,
+        missing: definitions.missing,
         recorder: recorder.clone(),
         metrics,
         fence: leadership.fence.clone(),

@@ -209,6 +209,37 @@ fn an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_me
     });
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "early.homeostat.dev", version = "v1", kind = "Earlier", namespaced)]
+struct EarlierSpec {}
+
+#[test]
+fn an_api_that_is_away_for_minutes_at_the_start_is_named_by_the_readiness_and_ends_nothing() {
+    on_cluster(async |cluster| {
+        assert!(cluster.is_virtual, "it takes minutes, which only the embedded cluster has");
+        let (env, minute) = (cluster.env.clone(), Duration::from_secs(60));
+        let began = env.instant();
+        let client = faulty(&cluster.client, move |_| {
+            (env.instant() < began + 2 * minute).then_some(Fault::Unavailable)
+        });
+        let controller = Controller::new(idle::<Earlier>).namespace(&cluster.namespace);
+        let manager = Manager::new(client, cluster.env.clone()).with_crd::<Earlier>();
+        let running = manager.with(controller).start().await.unwrap();
+        let words = running.health().to_string();
+        assert!(!running.health().is_ready() && words.contains("not ok source Earlier"), "{words}");
+        let named = "not ok definition earliers.early.homeostat.dev: not installed yet: ";
+        assert!(words.contains(named) && words.contains("not yet"), "{words}");
+
+        let informer = running.caches().informers().remove(0);
+        let synced = cluster.env.timeout(2 * minute, informer.wait_for_sync());
+        assert!(synced.await.unwrap());
+        cluster.create(&Earlier::new("a", EarlierSpec {})).await;
+        cluster.runs(&running.journal(), 1).await;
+        assert_eq!(running.health().to_string(), "ok source Earlier.early.homeostat.dev\n");
+        running.stop().await.unwrap();
+    });
+}
+
 /// A definition that nobody can install.
 struct Nowhere;
 

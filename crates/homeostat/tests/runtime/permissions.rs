@@ -1,12 +1,14 @@
 //! Real rules instead of injected refusals: a user of the cluster who may do this and not that.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::client::Body;
 use homeostat::kube::{Client, CustomResource, CustomResourceExt, ResourceExt};
 use homeostat::{Context, Controller, EventType, Lease, Manager, Namespaces, Outcome, Result, crd};
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
+use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
+use crate::faults::{Fault, faulty, is};
 use crate::spans::listen;
 
 /// The client of a user who has no rights but those of [`allow`].
@@ -47,6 +50,18 @@ async fn allow(cluster: &Cluster, namespace: &str, name: &str, rules: Value) {
     }));
     let bindings: Api<RoleBinding> = Api::namespaced(cluster.client.clone(), namespace);
     bindings.create(&params, &binding).await.unwrap();
+}
+
+/// Makes the user an administrator, until the binding of the same name is deleted.
+async fn allow_everything(cluster: &Cluster) {
+    let (group, name) = ("rbac.authorization.k8s.io", user(cluster));
+    let binding: ClusterRoleBinding = object(json!({
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "apiGroup": group, "kind": "User", "name": name }],
+    }));
+    let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
 }
 
 fn reading(resources: &[&str]) -> Value {
@@ -219,19 +234,108 @@ fn who_is_allowed_to_install_a_definition_later_does_so_without_a_new_start() {
         let running = cluster.start_manager(manager).await;
         assert!(running.health().to_string().contains("may not install"), "{}", running.health());
 
-        let (group, name) = ("rbac.authorization.k8s.io", user(&cluster));
-        let binding: ClusterRoleBinding = object(json!({
-            "metadata": { "name": name },
-            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin" },
-            "subjects": [{ "apiGroup": group, "kind": "User", "name": name }],
-        }));
-        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
-        bindings.create(&PostParams::default(), &binding).await.unwrap();
+        allow_everything(&cluster).await;
         running.caches().informers().remove(0).wait_for_sync().await;
         assert!(running.health().is_ready(), "{}", running.health());
         running.stop().await.unwrap();
-        bindings.delete(&name, &DeleteParams::default()).await.unwrap();
+        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
+        bindings.delete(&user(&cluster), &DeleteParams::default()).await.unwrap();
         let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
         definitions.delete(Licence::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "permits.homeostat.dev", version = "v1", kind = "Stamp", namespaced)]
+struct StampSpec {}
+
+#[test]
+fn who_was_refused_a_definition_never_replaces_the_one_that_others_installed_since() {
+    on_cluster(async |cluster| {
+        let (capture, _listening) = listen();
+        let said = |words: &str| {
+            let about = |line: &&String| line.contains("stamps.permits.homeostat.dev");
+            capture.lines().iter().filter(about).filter(|line| line.contains(words)).count()
+        };
+        let start = || {
+            let manager = Manager::new(somebody(&cluster), cluster.env.clone());
+            cluster.start_manager(manager.with_crd::<Stamp>())
+        };
+        let early = start().await;
+        // What a later version of the program asks for.
+        let mut newer = Stamp::crd();
+        newer.spec.names.short_names = Some(vec!["postage".to_owned()]);
+        crd::apply(&cluster.client, newer.clone()).await.unwrap();
+        crd::wait_until_served(&cluster.client, &cluster.env, &newer).await.unwrap();
+        let late = start().await;
+        assert_eq!((said("it is waited for"), said("as it is installed")), (1, 1));
+
+        allow_everything(&cluster).await;
+        let ended = async {
+            while said("installed by somebody else") + said("installed after all") == 0 {
+                cluster.env.sleep(std::time::Duration::from_millis(100)).await;
+            }
+            // Longer than who may not waits for its first try.
+            cluster.env.sleep(std::time::Duration::from_secs(6)).await;
+        };
+        let limit = std::time::Duration::from_secs(60);
+        cluster.env.timeout(limit, ended).await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        let kept = definitions.get(Stamp::crd_name()).await.unwrap();
+        assert_eq!(kept.spec.names.short_names, newer.spec.names.short_names);
+        early.stop().await.unwrap();
+        late.stop().await.unwrap();
+        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client.clone());
+        bindings.delete(&user(&cluster), &DeleteParams::default()).await.unwrap();
+        definitions.delete(Stamp::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(group = "permits.homeostat.dev", version = "v1", kind = "Seal", namespaced)]
+struct SealSpec {}
+
+/// `client`, where a definition that is applied for the first time has no status yet.
+fn slowly_established(client: &Client) -> Client {
+    let (inner, asked) = (client.clone(), Arc::new(AtomicBool::new(false)));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_apply = is(&request, "PATCH", "/customresourcedefinitions/");
+        let is_first = is_apply && !asked.swap(true, Ordering::SeqCst);
+        let inner = inner.clone();
+        async move {
+            let (head, body) = inner.send(request).await?.into_parts();
+            if !is_first {
+                return Ok::<_, homeostat::kube::Error>(Response::from_parts(head, body));
+            }
+            let body = body.collect().await?.to_bytes();
+            let mut object: Value = serde_json::from_slice(&body).unwrap();
+            object.as_object_mut().unwrap().remove("status");
+            let length = object.to_string().len().into();
+            let mut answer =
+                Response::from_parts(head, Body::from(object.to_string().into_bytes()));
+            answer.headers_mut().insert("content-length", length);
+            Ok(answer)
+        }
+    });
+    Client::new(service, client.default_namespace())
+}
+
+#[test]
+fn a_definition_that_one_may_install_and_not_look_at_is_established_and_used() {
+    on_cluster(async |cluster| {
+        let (capture, _listening) = listen();
+        let client = slowly_established(&cluster.client);
+        let client = faulty(&client, |request| {
+            is(request, "GET", "/customresourcedefinitions").then_some(Fault::Forbid)
+        });
+        let manager = Manager::new(client, cluster.env.clone()).with_crd::<Seal>();
+        let controller = Controller::new(idle::<Seal>).namespace(&cluster.namespace);
+        let running = cluster.start_manager(manager.with(controller)).await;
+        assert!(running.health().is_ready(), "{}", running.health());
+        let may_not = |line: &String| line.contains("this process may not");
+        assert!(!capture.lines().iter().any(may_not), "{:?}", capture.lines());
+        running.stop().await.unwrap();
+        let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+        definitions.delete(Seal::crd_name(), &DeleteParams::default()).await.unwrap();
     });
 }
