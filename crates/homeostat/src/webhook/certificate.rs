@@ -78,7 +78,8 @@ pub(super) struct Current {
 }
 
 struct State {
-    acceptor: TlsAcceptor,
+    /// `None` until the API gives the server its papers.
+    acceptor: Option<TlsAcceptor>,
     changed: Option<SystemTime>,
     looked: Instant,
     problem: Option<String>,
@@ -87,6 +88,10 @@ struct State {
 }
 
 impl Current {
+    /// The certificate that is there. One that is kept by an API which is away comes later.
+    ///
+    /// # Errors
+    /// When it cannot be read or made.
     pub(super) async fn load(
         certificate: Certificate,
         client: &kube::Client,
@@ -94,20 +99,29 @@ impl Current {
     ) -> Result<Self> {
         let Certificate(origin) = certificate;
         let changed = changed(&origin).await;
-        let (acceptor, papers) = match &origin {
-            Origin::SelfSigned(own) => {
-                let (papers, _) = own.papers(client, &env).await?;
-                (tls(papers.certificate.as_bytes(), papers.key.as_bytes()), Some(papers))
-            }
-            given => (acceptor(given).await, None),
+        let (mut papers, mut problem) = (None, None);
+        let acceptor = match &origin {
+            Origin::SelfSigned(own) => match own.papers(client, &env).await {
+                Ok((own, _)) => {
+                    let own = papers.insert(own);
+                    Some(tls(own.certificate.as_bytes(), own.key.as_bytes()))
+                }
+                Err(error) if error.may_pass() => {
+                    problem = Some(error.chain());
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+            given => Some(acceptor(given).await),
         };
-        let acceptor = acceptor.map_err(Error::terminal)?;
-        let state = State { acceptor, changed, looked: env.instant(), problem: None, papers };
+        let acceptor = acceptor.transpose().map_err(Error::terminal)?;
+        let state = State { acceptor, changed, looked: env.instant(), problem, papers };
         Ok(Self { origin, env, state: Mutex::new(state) })
     }
 
-    /// The certificate for the next connection: the renewed one if there is one.
-    pub(super) async fn acceptor(&self) -> TlsAcceptor {
+    /// The certificate for the next connection: the renewed one if there is one; `None` while the
+    /// server has none yet.
+    pub(super) async fn acceptor(&self) -> Option<TlsAcceptor> {
         let now = self.env.instant();
         let before = self.with(|state| {
             let due = now.saturating_duration_since(state.looked) >= LOOK_EVERY;
@@ -122,7 +136,8 @@ impl Current {
                 let fresh = acceptor(&self.origin).await;
                 self.with(|state| match fresh {
                     Ok(acceptor) => {
-                        (state.acceptor, state.changed, state.problem) = (acceptor, changed, None);
+                        (state.acceptor, state.changed, state.problem) =
+                            (Some(acceptor), changed, None);
                         tracing::info!("the certificate was renewed");
                     }
                     Err(problem) => {
@@ -146,7 +161,7 @@ impl Current {
     /// Uses those from the next connection on.
     pub(super) fn renew(&self, papers: Papers) -> Result<(), String> {
         let acceptor = tls(papers.certificate.as_bytes(), papers.key.as_bytes())?;
-        self.with(|state| (state.acceptor, state.papers) = (acceptor, Some(papers)));
+        self.with(|state| (state.acceptor, state.papers) = (Some(acceptor), Some(papers)));
         Ok(())
     }
 
@@ -247,7 +262,7 @@ mod tests {
         write(folder.path(), 1, &first.0, &first.1);
         let (nobody, folder_of) = (nobody(), Certificate::folder(folder.path()));
         let current = Current::load(folder_of, &nobody, env.clone()).await.unwrap();
-        let config = async || Arc::as_ptr(current.acceptor().await.config());
+        let config = async || Arc::as_ptr(current.acceptor().await.unwrap().config());
         let before = config().await;
         write(folder.path(), 2, "nonsense", "nonsense");
         assert_eq!(config().await, before, "not looked at yet");

@@ -23,6 +23,7 @@ use super::bundle;
 use super::certificate::Current;
 use super::papers::{Papers, Terms};
 use crate::cache::{Caches, Scope};
+use crate::client::is_told;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::Kind;
@@ -30,6 +31,8 @@ use crate::queue::Backoff;
 
 /// How long a certificate is good unless told otherwise.
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 3600);
+/// A round that an API has no time for waits no longer than this for the next one.
+const SOON: Duration = Duration::from_secs(30);
 /// So often a write that met somebody else's is tried again at once.
 const TRIES: u32 = 5;
 
@@ -41,6 +44,9 @@ const TRIES: u32 = 5;
 /// as long, is renewed likewise; the one before it stays trusted for its time. The authority is
 /// written into the `caBundle` of every webhook of the configurations named here, and put back
 /// when somebody takes it out.
+///
+/// While the API is away at the start, the server has no certificate and answers nobody, and the
+/// readiness says so.
 ///
 /// It takes the permission to get, create, update and watch the Secret, and to get, update and watch
 /// the configurations.
@@ -221,11 +227,15 @@ impl SelfSigned {
                 }
                 Err(error) => {
                     let why = error.chain();
-                    tracing::warn!(why, "the webhooks' certificate is not in order");
+                    if is_told(&error) {
+                        tracing::debug!(why, "the webhooks' certificate is not in order");
+                    } else {
+                        tracing::warn!(why, "the webhooks' certificate is not in order");
+                    }
                     current.set_problem(Some(why));
                     let delay = Backoff::default().delay(failures, env.random_unit());
                     failures += 1;
-                    delay
+                    if error.may_pass() { delay.min(SOON) } else { delay }
                 }
             };
             tokio::select! {

@@ -144,7 +144,9 @@ async fn converse(
     site: Site,
     closing: CancellationToken,
 ) {
-    let acceptor = certificate.acceptor().await;
+    let Some(acceptor) = certificate.acceptor().await else {
+        return tracing::debug!("there is no certificate yet");
+    };
     let greeted = site.env.timeout(HELLO, acceptor.accept(stream));
     let stream = match closing.run_until_cancelled(greeted).await {
         Some(Ok(Ok(stream))) => stream,

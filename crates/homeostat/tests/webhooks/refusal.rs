@@ -1,5 +1,7 @@
-//! A server that signs for itself and may not tell everybody.
+//! A server that signs for itself and may not tell everybody, or cannot yet.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::Client;
@@ -89,5 +91,44 @@ fn a_configuration_that_cannot_be_told_holds_back_neither_the_others_nor_the_ren
         running.stop().await.unwrap();
         mutating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
         validating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_server_whose_papers_are_kept_by_an_api_that_is_away_begins_without_and_says_so() {
+    on_the_wire(async |cluster| {
+        let is_away = Arc::new(AtomicBool::new(true));
+        let (flag, inner) = (Arc::clone(&is_away), cluster.client.clone());
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (inner, is_away) = (inner.clone(), flag.load(Ordering::SeqCst));
+            async move {
+                if is_away {
+                    let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
+                        "code": 503, "reason": "ServiceUnavailable", "message": "not yet" });
+                    let body = Body::from(status.to_string().into_bytes());
+                    return Ok(Response::builder().status(503).body(body).unwrap());
+                }
+                inner.send(request).await
+            }
+        });
+        let client = Client::new(service, cluster.client.default_namespace());
+        let own = Certificate::self_signed(own_certificate(&cluster));
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), own);
+        let env = Env::system();
+        let manager = Manager::new(client, env.clone()).webhooks(webhooks);
+        let running = manager.start().await.unwrap();
+        let words = running.health().to_string();
+        assert!(words.contains("not ok webhooks: not yet"), "{words}");
+
+        is_away.store(false, Ordering::SeqCst);
+        let ready = async {
+            while !running.health().is_ready() {
+                env.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        env.timeout(Duration::from_secs(40), ready).await.expect("it has papers");
+        let kept = cluster.get::<Secret>("webhook").await.unwrap().data.unwrap();
+        connect(running.webhook_address().unwrap(), &kept["ca.crt"].0).await.unwrap();
+        running.stop().await.unwrap();
     });
 }
