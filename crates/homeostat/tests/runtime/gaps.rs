@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use homeostat::cache::SourceState;
+use homeostat::cache::{Caches, Scope, SourceState};
 use homeostat::kube::client::Body;
 use homeostat::kube::{Client, ResourceExt};
-use homeostat::{Context, Controller, Outcome, Result};
+use homeostat::{Context, Controller, Kind, Outcome, Result};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
@@ -25,6 +25,10 @@ type Part = UnsyncBoxBody<Bytes, homeostat::kube::Error>;
 /// The watches of secrets: cut off when told so, and then refused.
 #[derive(Clone, Default)]
 struct Line {
+    /// Whether the server knows no lists that stream, as before 1.32.
+    is_old: bool,
+    /// What was asked of lists that do not stream.
+    pages: Arc<Mutex<Vec<String>>>,
     cut: Arc<Mutex<CancellationToken>>,
     /// So many attempts to go on with a watch are answered with 410.
     gone: Arc<AtomicUsize>,
@@ -59,6 +63,12 @@ impl Line {
             request.method() == "GET" && request.uri().path().ends_with("/secrets");
         if is_about_secrets && self.forbidden.load(Ordering::SeqCst) {
             return Ok(refusal(403, "Forbidden"));
+        }
+        if is_about_secrets && !query.contains("watch=true") {
+            self.pages.lock().unwrap().push(query.to_owned());
+        }
+        if is_about_secrets && self.is_old && query.contains("sendInitialEvents") {
+            return Ok(refusal(400, "BadRequest"));
         }
         if !is_about_secrets || !query.contains("watch=true") {
             return Ok(client.send(request).await?.map(BodyExt::boxed_unsync));
@@ -147,5 +157,50 @@ fn a_watch_that_begins_to_fail_slows_no_other() {
         );
         assert!(metrics.contains("homeostat_source_failures_total{kind=\"ConfigMap\"} 0\n"));
         running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_server_without_streaming_lists_is_read_in_pages_and_relists_are_exact() {
+    on_cluster(async |cluster| {
+        const ALL: usize = 501;
+        for number in 0..ALL {
+            cluster.create(&secret(&format!("s-{number:03}"), "1")).await;
+        }
+        let line = Line { is_old: true, ..Line::default() };
+        let caches = Caches::new(line.client(&cluster.client), cluster.env.clone());
+        let here = Scope::namespace(&*cluster.namespace);
+        let secrets = caches.informer(Kind::of::<Secret>(), here);
+        secrets.start();
+        assert!(secrets.wait_for_sync().await);
+        assert_eq!(secrets.len(), ALL);
+        let first = std::mem::take(&mut *line.pages.lock().unwrap());
+        let [whole, rest] = &*first else { panic!("two pages: {first:?}") };
+        assert!(whole == "limit=500" && rest.contains("limit=500&continue="), "{first:?}");
+
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        secrets.on_event(move |delta| {
+            if !delta.initial {
+                drop(told.send(format!("{} {:?}", delta.key().name(), delta.change)));
+            }
+        });
+        // Nobody looks while one goes and one changes.
+        line.forbidden.store(true, Ordering::SeqCst);
+        line.cut();
+        cluster.api::<Secret>().delete("s-250", &<_>::default()).await.unwrap();
+        let labels = json!({ "metadata": { "labels": { "new": "yes" } } });
+        let changed = cluster.patch::<Secret>("s-400", labels).await;
+        line.forbidden.store(false, Ordering::SeqCst);
+        let revision = changed.resource_version().unwrap();
+        secrets.wait_for_revision(&revision, Duration::from_secs(60)).await.unwrap();
+        let mut events = [heard.recv().await.unwrap(), heard.recv().await.unwrap()];
+        events.sort();
+        assert_eq!(events, ["s-250 Deleted", "s-400 Updated"]);
+        assert!(heard.try_recv().is_err(), "and nothing else");
+        assert_eq!(secrets.len(), ALL - 1);
+        let again = line.pages.lock().unwrap().clone();
+        let since = "resourceVersionMatch=NotOlderThan";
+        assert!(again[0].contains("limit=500&resourceVersion=") && again[0].contains(since));
+        caches.stop();
     });
 }

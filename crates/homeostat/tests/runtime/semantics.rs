@@ -27,7 +27,7 @@
 //! | predicates and how they combine | `predicate::*`, `sources::filters_and_label_scopes_keep_changes_away`, `a_second_filter_narrows_the_first` |
 //! | owners: in the same namespace, or cluster-scoped | `strangers::a_child_that_its_owner_may_not_have_is_a_terminal_error_and_not_written`, `sets::a_cluster_scoped_child_that_names_a_namespace_is_kept_and_found` |
 //! | owners: by uid, before and after, cluster-scoped, every one or the controller | `selections::every_owner_is_woken_where_that_is_asked_for`, `a_child_that_changes_hands_wakes_both_owners`, `a_cluster_scoped_owner_is_woken_and_its_events_are_in_the_default_namespace` |
-//! | list and watch, fallbacks, relists, backoff | `watch::*` |
+//! | list and watch, fallbacks, relists, backoff | `watch::*`, `gaps::a_server_without_streaming_lists_is_read_in_pages_and_relists_are_exact` |
 //! | store, indexes, late handlers, waits | `cache::*`, `informer::*`, `launch::who_joins_a_cache_that_is_full_works_when_it_has_heard_of_all_that_is_there` |
 //! | a mutation detector | cannot be written: what is read from a cache is in an `Arc`, and who changes it has a copy |
 //! | reads from the cache or not | `sources::kinds_that_were_not_declared_are_read_from_the_api`, `sources::a_list_of_this_moment_does_not_wait_for_the_cache_and_is_not_answered_by_it` |
