@@ -109,6 +109,8 @@ impl Stream {
             .unwrap_or_else(|| DEFAULT_TIMEOUT_SECONDS + env.random_below(DEFAULT_TIMEOUT_SECONDS))
             .min(LONGEST_TIMEOUT_SECONDS);
         let now = env.instant();
+        // Before the list, which may wait for a webhook: the definition may go meanwhile.
+        let served = registry.served();
         let mut ready = Lines::default();
         let (mut items, mut initial_end) = (Vec::new(), None);
         let initial = match (options.initial_events, options.freshness) {
@@ -138,11 +140,11 @@ impl Stream {
                 }
             }
         };
-        Ok(Self {
+        let mut stream = Self {
             registry: registry.clone(),
             events,
             watcher,
-            served: registry.served(),
+            served,
             is_ending: false,
             bookmarks: options.bookmarks,
             next_bookmark: now + BOOKMARK_EVERY,
@@ -150,7 +152,20 @@ impl Stream {
             initial: items.into_iter(),
             initial_end,
             ready,
-        })
+        };
+        // It may have gone before, too, after the kind was looked up.
+        stream.end_with_definition().await;
+        Ok(stream)
+    }
+
+    /// Ends the watch if the definition is gone: once all is told that went with it.
+    async fn end_with_definition(&mut self) {
+        if !self.registry.serves(&self.events.kind) {
+            // The objects went before it, but are seen to go once that is durable. Where it never will
+            // be, there is nothing to tell.
+            let _ = self.registry.store.settle().await;
+            self.is_ending = true;
+        }
     }
 
     /// The next piece of the stream; `None` when the watch is over.
@@ -202,14 +217,7 @@ impl Stream {
                         self.watcher = None;
                     }
                 },
-                _ = self.served.changed() => {
-                    if !self.registry.serves(&self.events.kind) {
-                        // The objects went before it, but are seen to go once that is durable. Where
-                        // it never will be, there is nothing to tell.
-                        let _ = self.registry.store.settle().await;
-                        self.is_ending = true;
-                    }
-                }
+                _ = self.served.changed() => self.end_with_definition().await,
                 () = env.sleep_until(wake) => self.rest(wake),
             }
         }

@@ -21,6 +21,8 @@ use super::converter;
 #[derive(Debug, Default)]
 struct Hook {
     asked: Mutex<Vec<Value>>,
+    /// Nothing is answered while somebody holds it.
+    held: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl WebhookConnector for Hook {
@@ -29,7 +31,12 @@ impl WebhookConnector for Hook {
         let path = address.path.split('?').next().unwrap().to_owned();
         let (code, text) = converter::reply(&path, &review);
         self.asked.lock().unwrap().push(review);
-        futures::future::ready(Ok(WebhookAnswer::json(code, text))).boxed()
+        let held = Arc::clone(&self.held);
+        async move {
+            let _answering = held.lock().await;
+            Ok(WebhookAnswer::json(code, text))
+        }
+        .boxed()
     }
 }
 
@@ -334,4 +341,34 @@ async fn the_webhook_is_reached_over_https() {
     let (code, made) = world.send("POST", OLD, old("a", "red")).await;
     assert_eq!((code, &made["spec"]["colour"]), (201, &json!("red")), "{made}");
     assert_eq!(world.get(&format!("{NEW}/a")).await["spec"]["color"], "red");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_definition_goes_while_its_objects_are_converted_ends() {
+    let world = World::new().await;
+    world.send("POST", OLD, old("a", "red")).await;
+    world.asked();
+    let held = world.hook.held.lock().await;
+    let (client, path) = (world.client.clone(), format!("{OLD}?watch=true"));
+    let watched = tokio::spawn(async move {
+        let request = http::Request::get(path).body(Body::empty()).unwrap();
+        let body = client.send(request).await.unwrap().into_body();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    });
+    while world.hook.asked.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let one = format!("{DEFINITION}/gizmos.example.com");
+    world.send("DELETE", &one, Value::Null).await;
+    while world.send("GET", &one, Value::Null).await.0 != 404 {
+        tokio::task::yield_now().await;
+    }
+    drop(held);
+    let limit = std::time::Duration::from_secs(60);
+    let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+    let told = env.timeout(limit, watched).await.expect("the watch has no end");
+    let told = told.unwrap();
+    let types = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let types: Vec<Value> = types.map(|mut event| event["type"].take()).collect();
+    assert_eq!(types, ["ADDED", "DELETED"], "{told}");
 }
