@@ -166,6 +166,12 @@ impl Caches {
         Self::build(client, env, *keep_managed_fields, transforms, metrics)
     }
 
+    /// Another set of informers, without any yet, that keeps `managedFields`.
+    pub(crate) fn keeping_managed_fields(&self) -> Self {
+        let Shared { client, env, transforms, metrics, .. } = &*self.shared;
+        Self::build(client.clone(), env.clone(), true, transforms.clone(), metrics.clone())
+    }
+
     fn build(
         client: kube::Client,
         env: Env,

@@ -78,8 +78,21 @@ impl<K: AnyObject> Context<K> {
         patch: &Patch<Value>,
     ) -> Result<Arc<T>> {
         let kind = Kind::of::<T>();
-        let key = self.key_meant(&kind, &object);
-        self.patch_part(Some(part), part, (&kind, &key), patch).await
+        self.patch_subresource_of(part, &kind, &self.key_meant(&kind, &object), patch).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::patch`].
+    pub async fn patch_subresource_of<T: AnyObject>(
+        &self,
+        part: &'static str,
+        kind: &Kind,
+        key: &Key,
+        patch: &Patch<Value>,
+    ) -> Result<Arc<T>> {
+        self.patch_part(Some(part), part, (kind, key), patch).await
     }
 
     /// JSON merge patch of an object: [`Self::patch`] with the form that is wanted most.
@@ -126,8 +139,20 @@ impl<K: AnyObject> Context<K> {
         patch: &Value,
     ) -> Result<Arc<T>> {
         let kind = Kind::of::<T>();
-        let (key, patch) = (self.key_meant(&kind, &object), Patch::Merge(patch));
-        self.patch_part(Some("status"), "status", (&kind, &key), &patch).await
+        self.merge_patch_status_of(&kind, &self.key_meant(&kind, &object), patch).await
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// # Errors
+    /// As [`Self::patch`].
+    pub async fn merge_patch_status_of<T: AnyObject>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        patch: &Value,
+    ) -> Result<Arc<T>> {
+        self.patch_part(Some("status"), "status", (kind, key), &Patch::Merge(patch)).await
     }
 
     /// Wants so many replicas of an object that can be scaled, of whatever kind it is, as

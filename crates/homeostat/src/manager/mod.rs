@@ -217,10 +217,39 @@ impl Manager {
     /// ```
     #[must_use]
     pub fn transform<K: Object>(
-        mut self,
+        self,
         transform: impl Fn(&mut Value) + Send + Sync + 'static,
     ) -> Self {
-        self.caches = self.caches.with_transform(Kind::of::<K>(), transform);
+        self.transform_of(&Kind::of::<K>(), transform)
+    }
+
+    /// The same for a kind known only at run time.
+    ///
+    /// ```
+    /// # use homeostat::{Kind, Manager};
+    /// # fn example(manager: Manager) -> Manager {
+    /// let widgets = Kind::new("example.com", "v1", "Widget", "widgets", true);
+    /// manager.transform_of(&widgets, |widget| {
+    ///     widget["spec"].as_object_mut().map(|spec| spec.remove("drawing"));
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn transform_of(
+        mut self,
+        kind: &Kind,
+        transform: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Self {
+        self.caches = self.caches.with_transform(kind.clone(), transform);
+        self
+    }
+
+    /// Keeps `managedFields` in the caches, for reconciles that look at who wrote what. By default they
+    /// are cut out: they cost about as much memory as the rest, and every write changes them. To be
+    /// called before [`Self::caches`].
+    #[must_use]
+    pub fn keep_managed_fields(mut self) -> Self {
+        self.caches = self.caches.keeping_managed_fields();
         self
     }
 

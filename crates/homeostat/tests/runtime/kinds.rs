@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeostat::controller::Related;
 use homeostat::journal::ReadFrom;
-use homeostat::kube::api::{Api, DynamicObject, PostParams};
+use homeostat::kube::api::{Api, DynamicObject, Patch, PostParams};
 use homeostat::kube::{CustomResource, CustomResourceExt, ResourceExt};
 use homeostat::{Change, Context, Controller, Key, Kind, Outcome, Result, crd};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -227,6 +227,53 @@ fn a_typed_and_a_dynamic_view_of_one_kind_share_one_watch() {
         assert_eq!(running.caches().informers().len(), 1);
         let lists = "homeostat_source_lists_total{kind=\"ConfigMap\"} 1\n";
         assert!(running.metrics().contains(lists), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_cached_of_a_kind_without_a_type_can_be_less_and_its_managed_fields_can_stay() {
+    on_cluster(async |cluster| {
+        async fn look(widget: Arc<DynamicObject>, _: Context<DynamicObject>) -> Result<Outcome> {
+            assert!(widget.data["spec"].get("parts").is_none(), "it was cached without");
+            assert!(!widget.managed_fields().is_empty(), "and with those");
+            Ok(Outcome::Done)
+        }
+        let kind = installed(&cluster).await;
+        make(&cluster, &kind, "w", &["a"]).await;
+        let manager = cluster.manager().transform_of(&kind, |widget| {
+            widget["spec"].as_object_mut().map(|spec| spec.remove("parts"));
+        });
+        let controller = Controller::of(kind, look).namespace(&cluster.namespace);
+        let manager = manager.keep_managed_fields().with(controller);
+        let running = cluster.start_manager(manager).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!(endings(&records), ["done"]);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn the_status_of_an_object_without_a_type_can_be_patched() {
+    on_cluster(async |cluster| {
+        async fn tell(_: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+            let kind = Kind::from_api_resource(&Widget::api_resource(), true);
+            let key = ctx.key().beside("w");
+            let patch = json!({ "status": { "parts": 7 } });
+            let told: Arc<DynamicObject> = ctx.merge_patch_status_of(&kind, &key, &patch).await?;
+            assert_eq!(told.data["status"]["parts"], 7);
+            let patch = Patch::Merge(json!({ "status": { "observedGeneration": 1 } }));
+            ctx.patch_subresource_of::<DynamicObject>("status", &kind, &key, &patch).await?;
+            Ok(Outcome::Done)
+        }
+        let kind = installed(&cluster).await;
+        make(&cluster, &kind, "w", &["a"]).await;
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(tell)).await;
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert_eq!((&*endings(&records)[0], records[0].writes.len()), ("done", 2));
+        let status = api(&cluster, &kind).get("w").await.unwrap().data["status"].clone();
+        assert_eq!(status, json!({ "observedGeneration": 1, "parts": 7 }));
         running.stop().await.unwrap();
     });
 }
