@@ -1,4 +1,27 @@
 //! Installs custom resource definitions: applies one and waits until the API serves it.
+//! [`crate::Manager::with_crd`] does so at the start of a program; this is for tests, and for programs
+//! that install and nothing else.
+//!
+//! ```
+//! use homeostat::kube::{CustomResource, CustomResourceExt};
+//! use homeostat::{Kind, crd};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, Clone, Serialize, Deserialize, CustomResource, JsonSchema)]
+//! #[kube(group = "example.com", version = "v1", kind = "Lamp", namespaced)]
+//! struct LampSpec {
+//!     is_on: bool,
+//! }
+//!
+//! # homeostat_testing::on_cluster(async |cluster| {
+//! # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+//! crd::install::<Lamp>(&client).await.unwrap();
+//! crd::wait_until_served(&client, &env, &Lamp::crd()).await.unwrap();
+//! let found = Kind::discover(&client, "example.com", "v1", "Lamp").await.unwrap();
+//! assert_eq!(found, Kind::of::<Lamp>());
+//! # });
+//! ```
 
 use std::time::Duration;
 

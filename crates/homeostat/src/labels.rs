@@ -1,4 +1,18 @@
 //! The labels that tools expect on what belongs together: `app.kubernetes.io/…`.
+//!
+//! ```
+//! use homeostat::{Key, labels};
+//! use k8s_openapi::api::core::v1::Pod;
+//!
+//! let mut pod = Pod::default();
+//! pod.metadata.namespace = Some("shop".to_owned());
+//! pod.metadata.labels = Some(labels::recommended("web", "front", "web-operator"));
+//!
+//! // Whom it belongs to, for `Controller::watches`, and how to list what belongs together.
+//! assert_eq!(labels::instance("web", &pod), [Key::namespaced("shop", "front")]);
+//! let selector = labels::to_selector(&labels::selector("web", "front"));
+//! assert_eq!(selector, "app.kubernetes.io/instance=front,app.kubernetes.io/name=web");
+//! ```
 
 use std::collections::BTreeMap;
 

@@ -59,7 +59,15 @@
 //! This crate speaks HTTP through [`kube::Client`] and knows nothing of the server behind it, so
 //! what passes against the embedded cluster passes against a real one. It never prints
 //! but what a `main` asks of it, never reads the clock or randomness except through [`Env`], and
-//! never polls.
+//! never polls, but for the moment until a new definition is served, of which no event tells.
+//!
+//! Whoever builds a program chooses the version of Kubernetes whose types it knows, by a feature of
+//! [`k8s_openapi`], whose build fails without one; libraries leave the choice to the program:
+//!
+//! ```toml
+//! [dependencies]
+//! k8s-openapi = { version = "0.29", features = ["v1_36"] }
+//! ```
 
 pub mod arguments;
 pub mod cache;

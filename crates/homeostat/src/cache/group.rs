@@ -20,6 +20,27 @@ type Handler = Arc<dyn Fn(&Delta) + Send + Sync>;
 
 /// Objects of one kind from scopes that may change at any time; clones are handles on the same
 /// group. Scopes are told apart, so two that overlap tell of an object twice.
+///
+/// ```
+/// use homeostat::Kind;
+/// use homeostat::cache::{Caches, Scope};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use serde_json::json;
+///
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+/// # let namespace = &*cluster.namespace;
+/// # cluster.create::<ConfigMap>(json!({ "metadata": { "name": "a" } })).await;
+/// let caches = Caches::new(client, env);
+/// let configs = caches.group(Kind::of::<ConfigMap>());
+/// configs.follow([Scope::namespace(namespace)]);
+/// assert!(configs.wait_for_sync().await);
+/// assert!(configs.entries().iter().any(|entry| entry.header.key.name() == "a"));
+///
+/// configs.follow([]); // what is not followed any more cannot be read
+/// assert!(configs.entries().is_empty());
+/// # });
+/// ```
 #[derive(Clone)]
 pub struct Group {
     caches: Caches,

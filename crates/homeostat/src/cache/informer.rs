@@ -35,6 +35,31 @@ pub enum SourceState {
 ///
 /// It stops when the last handle is dropped, so a handler must not hold a handle on its own
 /// informer (or [`Informer::stop`] must be called).
+///
+/// ```
+/// use homeostat::Kind;
+/// use homeostat::cache::{Caches, Scope};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use serde_json::json;
+///
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+/// let caches = Caches::new(client, env);
+/// let configs = caches.informer(Kind::of::<ConfigMap>(), Scope::namespace(&*cluster.namespace));
+/// configs.index_field("data.team");
+/// let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+/// let subscription = configs.subscribe(move |delta| drop(told.send(delta.key().clone())));
+/// configs.start();
+/// assert!(configs.wait_for_sync().await);
+///
+/// let config = json!({ "metadata": { "name": "a" }, "data": { "team": "blue" } });
+/// cluster.create::<ConfigMap>(config).await;
+/// while heard.recv().await.unwrap().name() != "a" {}
+/// let blue = configs.by_index("data.team", "blue").unwrap();
+/// assert_eq!(blue[0].header.key.name(), "a");
+/// drop(subscription); // and nothing more is told
+/// # });
+/// ```
 #[derive(Clone)]
 pub struct Informer {
     pub(super) handle: Arc<Handle>,

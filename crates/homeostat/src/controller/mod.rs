@@ -415,8 +415,8 @@ impl<K: AnyObject> Controller<K> {
     }
 
     /// What counts as a hot loop, or `None` to look for none; [`HotLoop::default`] by default. One
-    /// that is found is a warning in the log, a `HotLoop` event on the object, and one more in
-    /// `homeostat_hot_loops_total`; each names the fields that change again and again.
+    /// that is found is a warning in the log and a `HotLoop` event on the object, both of which name the
+    /// fields that change again and again, and one more in `homeostat_hot_loops_total`.
     ///
     /// An object of a kind that is not declared, and that changes with every write of a key, is read
     /// before the next write for that; with `None` it is not.

@@ -80,8 +80,8 @@ impl Lease {
     }
 
     /// Other terms: how long the lease lasts, how long its holder goes on without a renewal, and
-    /// how often it is renewed or looked at. Each must be shorter than the one before; the lease
-    /// lasts whole seconds.
+    /// how often it is renewed or looked at. The first must be longer than the second, and that last
+    /// two of the third at least; the lease lasts whole seconds.
     #[must_use]
     pub fn terms(mut self, duration: Duration, deadline: Duration, retry: Duration) -> Self {
         (self.duration, self.deadline, self.retry) = (duration, deadline, retry);
@@ -94,13 +94,13 @@ impl Lease {
         &self.name
     }
 
-    /// # Errors
-    /// Terminal when the terms leave room for two leaders or for none.
     /// How long nothing may be heard of it before something is wrong.
     pub(crate) fn patience(&self) -> Duration {
         self.duration
     }
 
+    /// # Errors
+    /// Terminal when the terms leave room for two leaders or for none.
     pub(crate) fn check(&self) -> Result<()> {
         let Self { duration, deadline, retry, .. } = self;
         let ordered = duration > deadline && *deadline >= *retry * 2 && *retry > Duration::ZERO;
