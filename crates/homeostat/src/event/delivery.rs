@@ -174,3 +174,29 @@ fn event(
     event.related = note.related;
     event
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::EventType;
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_long_host_is_cut_to_what_an_event_can_carry() {
+        let note = Note {
+            controller: "web".to_owned(),
+            regarding: <_>::default(),
+            related: None,
+            kind: EventType::Normal,
+            reason: "Told".to_owned(),
+            action: "Told".to_owned(),
+            text: "once".to_owned(),
+        };
+        let instance = |host: &str| {
+            let event = event(note.clone(), "a", "default", None, Timestamp::UNIX_EPOCH, host);
+            event.reporting_instance.unwrap()
+        };
+        assert_eq!(instance("here"), "web-here");
+        let long = instance(&"h".repeat(253));
+        assert!(long.len() == 128 && long.starts_with("web-hhh"), "{long}");
+    }
+}

@@ -48,6 +48,8 @@ impl Recorder {
 
     /// Notes what the draft says, about `regarding` if it does not name another object.
     pub fn record_draft(&self, controller: &str, regarding: ObjectReference, draft: EventDraft) {
+        let EventDraft { reason, note, kind, .. } = &draft;
+        tracing::debug!(controller, kind = kind.as_str(), reason, note, "event");
         let action = draft.action.as_ref().unwrap_or(&draft.reason);
         let note = Note {
             controller: controller.to_owned(),

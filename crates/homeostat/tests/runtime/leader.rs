@@ -471,3 +471,21 @@ fn a_process_that_does_not_lead_remembers_only_what_is_there() {
         second.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_lease_is_held_in_the_name_of_its_host_and_keeps_what_others_label_it_with() {
+    on_cluster(async |cluster| {
+        let running = cluster.manager().lease(lease(&cluster)).start().await.unwrap();
+        running.wait_until_leading().await;
+        let (holder, _) = holder(&cluster).await;
+        let uid = holder.strip_prefix(&format!("{}_", cluster.env.host())).unwrap();
+        assert_eq!((uid.len(), uid.split('-').count()), (36, 5), "{holder}");
+        let label = json!({ "metadata": { "labels": { "team": "blue" } } });
+        let renewed_at = |lease: &LeaseObject| lease.spec.clone().unwrap().renew_time;
+        let before = renewed_at(&cluster.patch::<LeaseObject>("the-one", label).await);
+        let renewed = |lease: &LeaseObject| renewed_at(lease) > before;
+        let after = cluster.until_one::<LeaseObject>("the-one", "a renewal", renewed).await;
+        assert_eq!(after.labels()["team"], "blue");
+        running.stop().await.unwrap();
+    });
+}

@@ -110,6 +110,11 @@
 //! | more than two priorities, `Result.Priority` | the first list and `background` go behind the rest, and one turn in nine is theirs; nobody has to choose numbers |
 //! | resync (`SyncPeriod`) | a relist tells exact differences, so nothing is missed that a resync would find; `RequeueAfter` for what is outside |
 //! | `RetryWatcher`, `UntilWithSync` | an `Informer` watches on by itself and is told whom to tell (`subscribe`); `wait_for_object`, `wait_for_revision` and `wait_for_state` wait with it |
+//! | `ResourceVersionChanged`, to tell an update from a resync | there are no resyncs: every update is a change |
+//! | a check of the expected type, `WatchErrorHandler`, a transform for all kinds (`DefaultTransform`) | an object is cached as one of the kind that was asked for, and Tables are not asked for; the readiness says what is wrong with a source, the log too; `Manager::transform_of` for each kind |
+//! | reads that need not wait for what was written (`DisableReadYourWritesConsistency`), or wait for another time | who reads a stale cache makes things twice; a read waits only for what its own key wrote, mostly no time at all, and after 5 s there is a quick retry; `Context::get_live` and `list_live` do not wait, they ask the API |
+//! | `FieldValidation` | the API's own default (warnings, which are logged); types know their fields, and `Context::client` sends any parameter |
+//! | a dump of the queue in the log | the metrics have its depth, its longest wait and its lanes' workers; `Queue` can be asked |
 //! | stores whose entries expire | what is cached follows a watch and does not grow old |
 //! | aggregation of similar events, annotations on events (`AnnotatedEventf`) | events.k8s.io/v1 has series, and `related` and `action` for more words |
 //! | `DeleteAllOf`, dry run, evictions, tokens through the context | `Context::client` sends whatever `kube` knows, through the same fence, limits and metrics |
@@ -122,9 +127,9 @@
 //! | a second cluster in one manager | two managers: they share nothing |
 //! | runnables that are added after the start | `tokio::spawn` |
 //! | metrics over TLS with authentication, pprof | a sidecar or the mesh does the first, the system's own profilers the second |
-//! | `?verbose` and single checks of `/readyz` | it always names every check |
+//! | `?verbose`, `?exclude=` and single checks of `/readyz`, handlers of one's own there (`ExtraHandlers`) | it always names every check; a `Runnable` serves whatever else is wanted |
 //! | a grace of 0 or for ever | any `Duration` |
-//! | labels on the lease, `OnNewLeader` | others may label it, a renewal leaves that alone; who leads is a line of the log |
+//! | labels on the lease, `OnNewLeader` | others may label it, a renewal leaves that alone (`leader::a_lease_is_held_in_the_name_of_its_host_and_keeps_what_others_label_it_with`); who leads is a line of the log |
 //! | coordinated leader election | its API is not stable and off by default, and controller-runtime leaves it out, too; who takes over is decided by whose caches are warm |
 //! | the label `priority` of `workqueue_depth` | there are two priorities, of which one is empty but at the start |
 //! | `go_*` | there is no Go: no collector and no goroutines to tell of |
