@@ -6,6 +6,7 @@
 
 mod again;
 mod judges;
+mod peers;
 mod stages;
 
 use std::ffi::OsStr;
@@ -52,7 +53,7 @@ impl Test {
                 false
             }
         };
-        let (programs, checked) = beside(|| self.with_go(stages), || check(stages));
+        let (programs, checked) = beside(|| self.with_go(stages), || self.check(stages));
         // The mistake in our own code is the one to tell first.
         let programs = both(checked, programs)?;
         let mut judges = Judges::start(programs, stages)?;
@@ -71,6 +72,12 @@ impl Test {
         }
         judges.content = true;
         Ok(())
+    }
+
+    /// What needs no running judge.
+    fn check(&self, stages: &Stages) -> Result<()> {
+        check(stages)?;
+        peers::check(self.require_oracle, stages)
     }
 
     /// What Go takes its time for: the judges' programs, and the sources of the generated tables.
@@ -116,7 +123,7 @@ fn test(judges: &Judges, has_postgresql: bool, stages: &Stages) -> Result<()> {
     judges.test(&cargo(), &all.collect::<Vec<_>>())
 }
 
-/// What needs no running judge, up to the tests as programs.
+/// What our own code is checked for, up to the tests as programs.
 fn check(stages: &Stages) -> Result<()> {
     let cargo = cargo();
     announce_first_build()?;

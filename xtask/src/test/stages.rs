@@ -12,6 +12,7 @@ pub(super) enum Stage {
     Dependencies,
     Documentation,
     BuildOfTests,
+    Peers,
     GeneratedTables,
     Tests,
     Conformance,
@@ -20,13 +21,14 @@ pub(super) enum Stage {
 
 impl Stage {
     /// All of them, in the order in which they begin.
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Formatting,
         Self::Tidy,
         Self::Clippy,
         Self::Dependencies,
         Self::Documentation,
         Self::BuildOfTests,
+        Self::Peers,
         Self::GeneratedTables,
         Self::Tests,
         Self::Conformance,
@@ -41,6 +43,7 @@ impl Stage {
             Self::Dependencies => "licences and bans of dependencies",
             Self::Documentation => "the documentation's build",
             Self::BuildOfTests => "the build of the tests",
+            Self::Peers => "whether the bench's peers still build",
             Self::GeneratedTables => "whether the generated tables are up to date",
             Self::Tests => "the tests",
             Self::Conformance => "the conformance suite on the embedded server",
@@ -104,7 +107,7 @@ mod tests {
             stages.begin(*stage);
         }
         stages.leave_out(Stage::Dependencies, "install cargo-deny");
-        for stage in &Stage::ALL[4..8] {
+        for stage in &Stage::ALL[4..9] {
             stages.begin(*stage);
         }
         let not_run = stages.not_run();
