@@ -86,7 +86,7 @@ const SHARES: [Share; 4] = [
 const EXCUSED: [(&str, &str); 0] = [];
 
 /// The tests of the other targets that run only on the embedded cluster, and why. They fail elsewhere.
-const EMBEDDED_ONLY: [(&str, &str); 6] = [
+const EMBEDDED_ONLY: [(&str, &str); 7] = [
     ("a_source_that_hears_nothing_is_not_ready_until_it_does", "it takes hours"),
     (
         "what_was_written_before_the_history_was_replaced_is_not_waited_for",
