@@ -4,6 +4,7 @@ mod ours;
 mod peer;
 mod queue;
 mod server;
+mod spoken;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -8,23 +8,21 @@
 //! time, in nanoseconds since 1970. The last line it gets is a number: when it has noted so many, it
 //! prints both, a line each, and ends.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use super::server::Answered;
+use super::spoken::Spoken;
 use crate::process;
 
 /// So long after its last word a controller has nothing left to do.
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(super) struct Running {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    program: Spoken,
     /// Processor time when the last event was reconciled.
     cpu: Duration,
 }
@@ -32,28 +30,20 @@ pub(super) struct Running {
 impl Running {
     /// Starts it and waits until it has begun.
     pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        let program = Spoken::start(Command::new(program).args(arguments))
             .with_context(|| format!("{} does not start", program.display()))?;
-        let input = child.stdin.take().context("no input")?;
-        let output = BufReader::new(child.stdout.take().context("no output")?);
-        let mut running = Self { child, input, output, cpu: Duration::ZERO };
+        let mut running = Self { program, cpu: Duration::ZERO };
         running.hears("begin")?;
         Ok(running)
     }
 
     pub(super) fn tell(&mut self, line: &str) -> Result<()> {
-        writeln!(self.input, "{line}")?;
-        Ok(self.input.flush()?)
+        self.program.tell(line)
     }
 
     pub(super) fn hears(&mut self, word: &str) -> Result<()> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        ensure!(line.trim() == word, "a controller said {line:?} instead of {word:?}");
+        let line = self.program.line()?;
+        ensure!(line == word, "a controller said {line:?} instead of {word:?}");
         Ok(())
     }
 
@@ -92,9 +82,10 @@ impl Running {
         let events = answered.len();
         self.tell(&events.to_string())?;
         let mut latencies = Vec::with_capacity(events);
-        for line in (&mut self.output).lines() {
+        let id = self.program.id();
+        for line in self.program.lines() {
             if latencies.is_empty() {
-                self.cpu = process::processor_time(self.child.id())?;
+                self.cpu = process::processor_time(id)?;
             }
             let line = line?;
             let (sent, reconciled) = line.trim().split_once(' ').context("a time is missing")?;
@@ -103,7 +94,7 @@ impl Running {
             latencies.push(Duration::from_nanos(taken));
         }
         ensure!(latencies.len() >= events, "a controller ended too soon");
-        ensure!(self.child.wait()?.success(), "a controller failed");
+        ensure!(self.program.ends_well()?, "a controller failed");
         latencies.sort_unstable();
         Ok(latencies)
     }
@@ -114,15 +105,15 @@ impl Running {
     }
 
     pub(super) fn resident(&self) -> Result<u64> {
-        process::resident(self.child.id())
+        process::resident(self.program.id())
     }
 
     pub(super) fn peak(&self) -> Result<u64> {
-        process::peak(self.child.id())
+        process::peak(self.program.id())
     }
 
     pub(super) fn processor_time(&self) -> Result<Duration> {
-        process::processor_time(self.child.id())
+        self.program.processor_time()
     }
 }
 
@@ -130,12 +121,4 @@ impl Running {
 pub(super) async fn line() -> Result<String> {
     let read = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
     Ok(read.await?.context("nobody speaks to it any more")??)
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has ended by itself, unless something failed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

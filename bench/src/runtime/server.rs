@@ -1,22 +1,19 @@
 //! The server with the Pods, as a process, and the few words exchanged with it.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::process;
+use super::spoken::Spoken;
 
 /// When the server answered each change, in nanoseconds since 1970, by what the Pod says of it.
 pub(super) type Answered = BTreeMap<String, u64>;
 
 pub(super) struct PodServer {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    program: Spoken,
     /// How many bytes a Pod has in its API.
     pub(super) pod_bytes: usize,
 }
@@ -25,26 +22,18 @@ impl PodServer {
     /// Starts it and waits until all is there.
     pub(super) fn start(kubeconfig: &Path, pods: usize, configmaps: usize) -> Result<Self> {
         let program = std::env::current_exe()?.with_file_name("homeostat-bench-pods");
-        let mut child = Command::new(&program)
-            .arg(kubeconfig)
-            .args([pods, configmaps].map(|count| count.to_string()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        let counts = [pods, configmaps].map(|count| count.to_string());
+        let mut program = Spoken::start(Command::new(&program).arg(kubeconfig).args(counts))
             .with_context(|| format!("{} is built with all of this package", program.display()))?;
-        let input = child.stdin.take().context("no input")?;
-        let output = BufReader::new(child.stdout.take().context("no output")?);
-        let mut server = Self { child, input, output, pod_bytes: 0 };
-        server.pod_bytes = server.line()?.parse()?;
-        Ok(server)
+        let pod_bytes = program.line()?.parse()?;
+        Ok(Self { program, pod_bytes })
     }
 
     /// Changes so many Pods once each.
     pub(super) fn change(&mut self, events: usize) -> Result<Answered> {
-        writeln!(self.input, "{events}")?;
-        self.input.flush()?;
+        self.program.tell(&events.to_string())?;
         let change = |_| {
-            let line = self.line()?;
+            let line = self.program.line()?;
             let (sent, answered) = line.split_once(' ').context("a time is missing")?;
             Ok((sent.to_owned(), answered.parse()?))
         };
@@ -53,20 +42,6 @@ impl PodServer {
 
     /// Its processor time so far.
     pub(super) fn processor_time(&self) -> Result<Duration> {
-        process::processor_time(self.child.id())
-    }
-
-    fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(line.trim().to_owned())
-    }
-}
-
-impl Drop for PodServer {
-    fn drop(&mut self) {
-        // Nobody needs what it has.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.program.processor_time()
     }
 }
