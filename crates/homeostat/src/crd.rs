@@ -81,10 +81,7 @@ struct Unseen(String);
 
 /// An error of looking at a definition that was written.
 fn unseen(error: Error) -> Error {
-    match error.answer() {
-        Some(no) if no.code == 403 => Error::transient(Unseen(error.chain())),
-        _ => error,
-    }
+    if error.is_forbidden() { Error::transient(Unseen(error.chain())) } else { error }
 }
 
 /// The same definition, where a rule about the name of an object says so: without a `fieldPath`, whoever

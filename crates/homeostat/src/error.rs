@@ -285,6 +285,11 @@ impl Error {
         }
     }
 
+    /// Whether the API says that this process may not.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.answer().is_some_and(|answer| answer.code == 403)
+    }
+
     /// How long the API is to be left alone, by its answer; zero when it does not say.
     pub(crate) fn told_to_wait(&self) -> Duration {
         let details = self.answer().and_then(|answer| answer.details.as_ref());

@@ -119,9 +119,7 @@ impl<K: AnyObject> Context<K> {
                 // Another one has its place, or it is there and somebody else says no.
                 let found = match self.get_live_of::<PartialObjectMeta>(kind, key).await {
                     // Who may not look tries again.
-                    Err(look) if look.answer().is_some_and(|no| no.code == 403) => {
-                        return Err(error);
-                    }
+                    Err(look) if look.is_forbidden() => return Err(error),
                     found => found?,
                 };
                 let is_there = found.is_some_and(|found| found.metadata.uid == Some(uid));

@@ -84,7 +84,7 @@ impl Definitions {
             let left = left(env, began);
             match crd::establish(client, env, &definition, left).await {
                 Ok(()) => all.installed.push(definition),
-                Err(error) if is_forbidden(&error) => {
+                Err(error) if error.is_forbidden() => {
                     let (why, name) = (error.chain(), name(&definition));
                     if look(client, &definition).await.is_ok_and(|it| it == There::Ours) {
                         tracing::warn!(
@@ -163,7 +163,7 @@ impl AllMissing {
                     break;
                 }
                 Err(error) => {
-                    if is_forbidden(&error) && !one.is_refused {
+                    if error.is_forbidden() && !one.is_refused {
                         (one.is_refused, failures) = (true, 0);
                     }
                     one.why = error.chain();
@@ -213,10 +213,6 @@ fn left(env: &Env, began: tokio::time::Instant) -> Duration {
     ESTABLISH.saturating_sub(env.instant().saturating_duration_since(began)).max(AT_LEAST)
 }
 
-fn is_forbidden(error: &Error) -> bool {
-    error.answer().is_some_and(|no| no.code == 403)
-}
-
 /// What the API has of it. Whoever may read no definitions may still ask what is served.
 ///
 /// # Errors
@@ -234,7 +230,7 @@ async fn look(client: &kube::Client, definition: &CustomResourceDefinition) -> R
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let is_there = match api.get_opt(name(definition)).await.map_err(Error::from) {
         Ok(found) => found.is_some(),
-        Err(error) if is_forbidden(&error) => {
+        Err(error) if error.is_forbidden() => {
             let groups = client.list_api_groups().await?.groups.into_iter();
             let versions = groups.filter(|group| group.name == spec.group);
             let mut is_there = false;
