@@ -1,6 +1,8 @@
 //! What the system says about a process.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -51,5 +53,21 @@ pub(crate) fn machine() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
     let model = model.trim_start_matches([' ', '\t', ':']);
-    format!("{cpus} × {}", if model.is_empty() { "an unknown processor" } else { model })
+    let model = if model.is_empty() { "an unknown processor" } else { model };
+    match cores(Path::new("/sys/devices/system/cpu")) {
+        Some(1) => format!("{cpus} × {model}, on one core"),
+        Some(cores) => format!("{cpus} × {model}, on {cores} cores"),
+        None => format!("{cpus} × {model}"),
+    }
+}
+
+/// How many cores the processors are on: two that share one slow each other down, and the processor
+/// time of whoever keeps both busy counts that twice.
+fn cores(processors: &Path) -> Option<usize> {
+    let siblings = |folder: fs::DirEntry| {
+        fs::read_to_string(folder.path().join("topology/thread_siblings_list")).ok()
+    };
+    let cores: BTreeSet<_> =
+        fs::read_dir(processors).ok()?.flatten().filter_map(siblings).collect();
+    (!cores.is_empty()).then_some(cores.len())
 }
