@@ -167,17 +167,26 @@ impl Shared {
         kind: &Kind,
         object: Option<(&Key, &Informer)>,
     ) -> Result<()> {
-        for (place, write) in self.writes_to(owner, kind, object.map(|(key, _)| key)) {
+        let writes = self.writes_to(owner, kind, object.map(|(key, _)| key));
+        if writes.is_empty() {
+            return Ok(());
+        }
+        // Boxed: it is seldom needed, and every worker would have room for it.
+        Box::pin(self.settle_writes(owner, kind, object.map(|(_, cache)| cache), writes)).await
+    }
+
+    async fn settle_writes(
+        &self,
+        owner: &Key,
+        kind: &Kind,
+        cache: Option<&Informer>,
+        writes: Vec<(Place, Pending)>,
+    ) -> Result<()> {
+        for (place, write) in writes {
             let key = &place.1;
-            let cache = match object {
-                Some((_, cache)) => Some(cache.clone()),
-                None => self.declared(kind, key),
-            };
-            if let Some(cache) = cache {
+            if let Some(cache) = cache.cloned().or_else(|| self.declared(kind, key)) {
                 let wanted = write.wanted_of(key, &cache);
-                let wait = cache.wait_for_write(wanted, PATIENCE);
-                // Boxed: it is seldom needed, and every worker would have room for it.
-                if Box::pin(wait).await.is_err() {
+                if cache.wait_for_write(wanted, PATIENCE).await.is_err() {
                     self.stale.inc();
                     if !cache.can_tell(wanted) {
                         // Waiting longer would tell no more: the versions are no numbers.
