@@ -19,6 +19,10 @@ use crate::trigger::Trigger;
 
 /// So many keys are watched at once; of more, the ones that began longest ago are let go.
 const MOST_KEYS: usize = 1024;
+/// A key that was reconciled so often in its window is not let go for others that come by once.
+const BUSY: u32 = 3;
+/// So many busy keys are passed over before one of them is let go after all.
+const SPARED: usize = 16;
 /// So many objects of one key, fields of one object and values of one field.
 const MOST_OBJECTS: usize = 16;
 const MOST_FIELDS: usize = 32;
@@ -38,7 +42,8 @@ pub(crate) struct Detector {
     limits: HotLoop,
     /// Asked for one key at a time and never walked: its random seed decides nothing.
     keys: Keys,
-    /// When windows began, oldest first; those that a later one has replaced are still in it.
+    /// When windows began, oldest first but for busy ones that were spared; those that a later one
+    /// has replaced are still in it.
     begun: VecDeque<(Duration, Key)>,
 }
 
@@ -128,7 +133,7 @@ impl Detector {
         let known = self.keys.get(key).map(|activity| activity.began);
         let over = known.is_none_or(|began| now.saturating_sub(began) > self.limits.window);
         if over {
-            self.make_room(known.is_none());
+            self.make_room(known.is_none(), now);
             self.begun.push_back((now, key.clone()));
         }
         let activity = self.keys.entry(key.clone()).or_default();
@@ -139,20 +144,30 @@ impl Detector {
         activity
     }
 
-    /// Makes room for one more window; for a new key, those whose windows began first are let go.
-    fn make_room(&mut self, is_new: bool) {
-        let Self { keys, begun, .. } = self;
+    /// Makes room for one more window; for a new key, those whose windows began first are let go,
+    /// but busy ones only when there is hardly anybody else: thousands of keys that come by once a
+    /// minute must not hide the one that never rests.
+    fn make_room(&mut self, is_new: bool, now: Duration) {
+        let Self { limits, keys, begun } = self;
         let goes_on = |keys: &Keys, (began, key): &(Duration, Key)| {
             keys.get(key).is_some_and(|activity| activity.began == *began)
         };
         if begun.len() >= 2 * MOST_KEYS {
             begun.retain(|window| goes_on(keys, window));
         }
+        let mut spared = 0;
         while is_new
             && keys.len() >= MOST_KEYS
             && let Some(oldest) = begun.pop_front()
         {
-            if goes_on(keys, &oldest) {
+            if !goes_on(keys, &oldest) {
+                continue;
+            }
+            let is_busy = keys.get(&oldest.1).is_some_and(|it| it.is_busy(now, limits.window));
+            if is_busy && spared < SPARED {
+                spared += 1;
+                begun.push_back(oldest);
+            } else {
                 keys.remove(&oldest.1);
             }
         }
@@ -166,6 +181,12 @@ fn counts(write: &Write) -> bool {
 }
 
 impl Activity {
+    /// Whether something would be lost with it: a window that fills, or that a loop was told.
+    fn is_busy(&self, now: Duration, window: Duration) -> bool {
+        let goes_on = now.saturating_sub(self.began) <= window;
+        now < self.silent_until || (goes_on && self.reconciles >= BUSY)
+    }
+
     fn changed(&mut self, write: &Write) {
         let place = (write.kind.clone(), write.key.clone());
         if self.objects.len() >= MOST_OBJECTS && !self.objects.contains_key(&place) {

@@ -159,6 +159,39 @@ fn only_so_many_keys_are_watched() {
 }
 
 #[test]
+fn a_loop_is_found_among_thousands_of_keys_that_come_by_once_a_minute_and_told_once() {
+    let mut detector = Detector::new(HotLoop::default());
+    let key = Key::namespaced("default", "loop");
+    let mut found = Vec::new();
+    for tick in 0..18_000_u32 {
+        // A hundred keys a second, six thousand in turn, and one that is set back every three.
+        let now = Duration::from_millis(u64::from(tick) * 10);
+        let passing = Key::namespaced("default", (tick % 6000).to_string());
+        assert_eq!(observe(&mut detector, &passing, &[], now), None);
+        if tick % 300 == 0 {
+            let side = u64::from(tick / 300 % 2);
+            let writes = [write("data.value", side, 1 - side)];
+            found.extend(observe(&mut detector, &key, &writes, now).map(|found| (now, found)));
+        }
+    }
+    let [(when, finding)] = &*found else { panic!("{found:?}") };
+    assert_eq!((when.as_secs(), &*finding.fields), (30, &["data.value".to_owned()][..]));
+    assert_eq!(detector.watched(), 1024);
+}
+
+#[test]
+fn where_every_key_is_busy_the_oldest_windows_go_all_the_same() {
+    let mut detector = Detector::new(HotLoop::default());
+    for number in 0..5000_u32 {
+        let key = Key::namespaced("default", number.to_string());
+        for _ in 0..5 {
+            observe(&mut detector, &key, &[], Duration::from_millis(number.into()));
+        }
+    }
+    assert_eq!(detector.watched(), 1024);
+}
+
+#[test]
 fn the_first_look_at_everything_is_no_loop_and_pushes_nothing_out() {
     let mut detector = Detector::new(HotLoop::default());
     let kind = Kind::new("", "v1", "Pod", "pods", true);
