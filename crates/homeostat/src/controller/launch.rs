@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Controller;
 use super::crew;
 use super::declare::{Declaration, Declared};
+use super::everything::Everything;
 use super::outside::SourceHealth;
 use super::worker::Worker;
 use crate::Env;
@@ -52,7 +53,7 @@ pub(crate) struct Launched {
     pub(crate) memories: Arc<Memories>,
     /// How its sources outside the API are.
     pub(crate) outside: Vec<SourceHealth>,
-    primaries: KindCache,
+    everything: Everything,
     follows_lease: bool,
     /// Held for what they wake: those that no reconcile reads are nobody else's.
     _caches: Vec<KindCache>,
@@ -91,23 +92,23 @@ impl Starting {
 impl Launched {
     /// What it takes to follow the lease, if it does.
     pub(crate) fn follower(&self) -> Option<Follower> {
-        let follower = || Follower { primaries: self.primaries.clone(), queue: self.queue.clone() };
+        let follower =
+            || Follower { everything: self.everything.clone(), queue: self.queue.clone() };
         self.follows_lease.then(follower)
     }
 }
 
 /// A controller as the lease sees it: something that works or rests.
 pub(crate) struct Follower {
-    primaries: KindCache,
+    everything: Everything,
     queue: Queue<Key>,
 }
 
 impl Follower {
     /// Works: on everything, if another process may have led since it last did.
     pub(crate) fn lead(&self, again: bool) {
-        let all = again.then(|| self.primaries.entries()).into_iter().flatten();
-        for entry in all {
-            self.queue.add_low(entry.header.key.clone(), Trigger::Initial);
+        for key in again.then(|| self.everything.keys()).into_iter().flatten() {
+            self.queue.add_low(key, Trigger::Initial);
         }
         self.queue.resume();
     }
@@ -147,7 +148,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let declaration = Declaration {
             name: name.clone(),
             kind: kind.clone(),
-            filter,
+            filter: filter.clone(),
             background,
             scope,
             reach,
@@ -165,6 +166,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;
         let Declared { all, needed, hoped_for, tasks, .. } = declared;
 
+        let everything = Everything { primaries: primaries.clone(), filter };
         let mut workers = JoinSet::new();
         for task in tasks {
             workers.spawn(world.stop.clone().run_until_cancelled_owned(task).map(drop));
@@ -173,7 +175,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         for source in sources {
             let how = SourceHealth::new(&name, &source, world.metrics.source_panics(&name));
             outside.push(how.clone());
-            let words = source.run(world.env.clone(), primaries.clone(), queue.clone(), how);
+            let words = source.run(world.env.clone(), everything.clone(), queue.clone(), how);
             workers.spawn(world.stop.clone().run_until_cancelled_owned(words).map(drop));
         }
 
@@ -203,7 +205,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let worker = Arc::new(Worker {
             shared,
             shifts: shifts.clone(),
-            primaries: primaries.clone(),
+            primaries,
             queue: queue.clone(),
             reconcile,
             journal: world.journal.clone(),
@@ -233,7 +235,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             workers,
             memories,
             outside,
-            primaries,
+            everything,
             follows_lease,
             _caches,
         }

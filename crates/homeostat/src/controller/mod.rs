@@ -7,6 +7,7 @@
 mod ahead;
 mod crew;
 mod declare;
+mod everything;
 mod launch;
 mod lookup;
 mod mapper;

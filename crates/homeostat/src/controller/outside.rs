@@ -14,9 +14,9 @@ use futures::{Stream, StreamExt};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 
+use super::everything::Everything;
 use super::source::is_worth_waking;
 use crate::Env;
-use crate::cache::KindCache;
 use crate::contained::contained;
 use crate::key::Key;
 use crate::queue::{Backoff, Queue};
@@ -86,7 +86,7 @@ impl Source {
     }
 
     /// Wakes every object again and again, one `period` after the other, behind whatever else is
-    /// waiting. For a world that tells nobody when it changes; a period of zero is never.
+    /// waiting; none that the controller's filter leaves out at the start. For a world that tells nobody when it changes; a period of zero is never.
     #[must_use]
     pub fn every(name: &str, period: Duration) -> Self {
         Self { name: name.to_owned(), words: Words::Every(period) }
@@ -96,7 +96,7 @@ impl Source {
     pub(super) async fn run(
         self,
         env: Env,
-        primaries: KindCache,
+        everything: Everything,
         queue: Queue<Key>,
         how: SourceHealth,
     ) {
@@ -109,7 +109,7 @@ impl Source {
                     match next(&mut keys, &how).await {
                         Ok(Some(key)) => {
                             panics = 0;
-                            if is_worth_waking(&key, &primaries, &queue) {
+                            if is_worth_waking(&key, &everything.primaries, &queue) {
                                 queue.add(key, trigger());
                             }
                         }
@@ -129,8 +129,8 @@ impl Source {
             Words::Every(Duration::ZERO) => {}
             Words::Every(period) => loop {
                 env.sleep(period).await;
-                for entry in primaries.entries() {
-                    queue.add_low(entry.header.key.clone(), trigger());
+                for key in everything.keys() {
+                    queue.add_low(key, trigger());
                 }
             },
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use homeostat::controller::{Related, Source};
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::{Client, ResourceExt};
-use homeostat::{Context, Controller, EventType, Key, Kind, Lease};
-use homeostat::{Manager, Outcome, Result, Running};
+use homeostat::{Context, Controller, EventType, Key, Kind, Lease, Manager, Outcome};
+use homeostat::{Predicate, Result, Running};
 use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
 use k8s_openapi::api::core::v1::{ConfigMap, Event as EventObject, Namespace, Secret};
 use serde_json::json;
@@ -316,14 +316,19 @@ fn a_worker_that_outlives_the_grace_writes_nothing_once_another_leads() {
 #[test]
 fn a_second_term_begins_with_a_look_at_everything_also_at_what_nobody_touched() {
     on_cluster(async |cluster| {
-        cluster.create(&config("a", "1")).await;
+        for name in ["a", "a-left-out"] {
+            cluster.create(&config(name, "1")).await;
+        }
         let cut = Arc::new(AtomicBool::new(false));
         let flag = cut.clone();
         let client = faulty(&cluster.client, move |request| {
             let lease = request.uri().path().contains("/leases/");
             (lease && flag.load(Ordering::SeqCst)).then_some(Fault::Hang)
         });
-        let running = process(&cluster, &client, "only", Controller::new(idle)).await;
+        // What the filter leaves out is nobody's in the second term either.
+        let ours = Predicate::new(|change| change.key().name() != "a-left-out");
+        let controller = Controller::new(idle).filter(ours);
+        let running = process(&cluster, &client, "only", controller).await;
         let records = cluster.runs(&running.journal(), 1).await;
         assert_eq!(endings(&records), ["done"]);
         cut.store(true, Ordering::SeqCst);
@@ -333,6 +338,10 @@ fn a_second_term_begins_with_a_look_at_everything_also_at_what_nobody_touched() 
         running.wait_until_leading().await;
         let records = cluster.runs(&running.journal(), 2).await;
         assert_eq!((records[1].key.name(), &*triggers(&records[1])), ("a", "initial"));
+        // Whatever else was to be looked at has been by now.
+        cluster.create(&config("z", "1")).await;
+        let records = cluster.runs(&running.journal(), 3).await;
+        assert_eq!((records.len(), records[2].key.name()), (3, "z"));
         running.stop().await.unwrap();
     });
 }
