@@ -113,6 +113,15 @@ impl KindCache {
         }
     }
 
+    /// The informers that together follow all of `namespace`, or for `None` all that there is within
+    /// reach, in the order of their namespaces; `None` when `namespace` is out of reach.
+    pub(crate) fn informers_of(&self, namespace: Option<&str>) -> Option<Vec<Informer>> {
+        match namespace {
+            Some(_) => self.informer(namespace).map(|informer| vec![informer]),
+            None => Some(self.informers()),
+        }
+    }
+
     /// All informers that it has at the moment.
     pub(crate) fn informers(&self) -> Vec<Informer> {
         match &self.source {

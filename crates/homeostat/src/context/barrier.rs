@@ -90,37 +90,47 @@ impl<K: AnyObject> Context<K> {
     pub(super) fn declared_cache_of(&self, kind: &Kind, key: &Key, part: Part) -> Option<Informer> {
         let cache = self.run.shared.caches.get(kind).filter(|cache| part.is_in(cache))?;
         let informer = self.run.shared.declared(kind, key)?;
-        let holds = || informer.entry(key).is_some() && self.shows(&informer, kind, Some(key));
+        let holds = || informer.entry(key).is_some() && self.is_shown(cache, kind, Some(key));
         (!cache.is_selective() || holds()).then_some(informer)
     }
 
-    /// The cache of all objects of a declared kind in `namespace` that match `selector`; `None` when
-    /// it is limited to another namespace or selection, or knows less of them.
-    pub(super) fn cache(
+    /// The caches that together have all objects of a declared kind in `namespace` (in all that the
+    /// controller looks after) that match `selector`; `None` when they are limited to another
+    /// namespace or selection, or know less of them.
+    pub(super) fn caches(
         &self,
         kind: &Kind,
         namespace: Option<&str>,
         selector: &Selector,
         part: Part,
-    ) -> Option<Informer> {
+    ) -> Option<Vec<Informer>> {
         let fits = |cache: &&KindCache| part.is_in(cache) && cache.knows_all(selector);
         let cache = self.run.shared.caches.get(kind).filter(fits)?;
-        let informer = cache.informer(namespace).filter(Informer::is_synced)?;
-        (!cache.is_selective() || self.shows(&informer, kind, None)).then_some(informer)
+        let informers = cache.informers_of(namespace)?;
+        let is_there = informers.iter().all(Informer::is_synced)
+            && (!cache.is_selective() || self.is_shown(cache, kind, None));
+        is_there.then_some(informers)
     }
 
-    /// The cache that keeps the indexes of a declared kind in `namespace`.
-    pub(super) fn indexed_cache(&self, kind: &Kind, namespace: Option<&str>) -> Option<Informer> {
+    /// The caches that keep the indexes of a declared kind in `namespace`, in the same way.
+    pub(super) fn indexed_caches(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+    ) -> Option<Vec<Informer>> {
         let cache = self.run.shared.caches.get(kind).filter(|cache| Part::Whole.is_in(cache))?;
-        cache.informer(namespace).filter(Informer::is_synced)
+        cache.informers_of(namespace)
     }
 
     /// Whether a cache shows the writes of this key to `kind` (to one object of it) already.
-    fn shows(&self, informer: &Informer, kind: &Kind, key: Option<&Key>) -> bool {
-        let all = |memory: &mut Memory| {
-            memory.pending_of(kind, key).all(|((_, key), write)| write.is_shown_by(key, informer))
-        };
-        self.run.shared.memories.with_known(&self.run.key, all).unwrap_or(true)
+    fn is_shown(&self, cache: &KindCache, kind: &Kind, key: Option<&Key>) -> bool {
+        // Looked at without the memory's lock: a cache may hold one of its own.
+        let writes = self.run.shared.writes_to(&self.run.key, kind, key);
+        writes.iter().all(|((_, key), write)| {
+            // What is out of its reach it never shows.
+            let informer = cache.informer(key.namespace());
+            informer.is_none_or(|informer| write.is_shown_by(key, &informer))
+        })
     }
 }
 

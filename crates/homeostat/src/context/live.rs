@@ -21,14 +21,14 @@ struct Items {
 }
 
 impl<K: AnyObject> Context<K> {
-    /// The objects of a kind in the primary's namespace (in all if either has none) whose labels match
-    /// `selector` (`a=b,c in (d,e)`; all of them for an empty one), as the API has them this moment, in
-    /// key order.
+    /// The objects of a kind in the primary's namespace (in all that the controller looks after if either
+    /// has none) whose labels match `selector` (`a=b,c in (d,e)`; all of them for an empty one), as the
+    /// API has them this moment, in key order.
     ///
     /// [`Self::list_labelled`] asks the cache where there is one, and has seen what this key wrote
     /// either way. This is for what others may have written a moment ago, and costs a request of the
     /// size of the whole list: all of it is of one moment, and must come within the time limit of a
-    /// request.
+    /// request. A controller of several namespaces asks for one after the other.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -61,7 +61,8 @@ impl<K: AnyObject> Context<K> {
         self.list_live_of(&Kind::of::<T>(), self.run.key.namespace(), selector).await
     }
 
-    /// The same for a kind known only at run time, in `namespace` (in all of them for `None`).
+    /// The same for a kind known only at run time, in `namespace` (in all that the controller looks
+    /// after for `None`).
     ///
     /// # Errors
     /// As [`Self::list_live`].
@@ -99,6 +100,28 @@ impl<K: AnyObject> Context<K> {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Value>> {
+        let limits = self.run.shared.namespaces.as_ref();
+        let items = match limits.filter(|_| namespace.is_none() && kind.is_namespaced()) {
+            None => self.items_of_one(kind, namespace, selector).await?,
+            Some(limits) => {
+                let mut items = Vec::new();
+                for namespace in limits.get() {
+                    items.extend(self.items_of_one(kind, Some(&namespace), selector).await?);
+                }
+                items
+            }
+        };
+        self.note_read(kind, None, ReadFrom::Api, items.len());
+        Ok(items)
+    }
+
+    /// What one request lists.
+    async fn items_of_one(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>> {
         let params = ListParams { label_selector: Some(selector.to_owned()), ..Default::default() };
         let params = if selector.is_empty() { ListParams::default() } else { params };
         let answer = self.send(request::to(kind, namespace).list(&params)).await?;
@@ -108,7 +131,6 @@ impl<K: AnyObject> Context<K> {
             item.entry("apiVersion").or_insert_with(|| kind.api_version().into());
             item.entry("kind").or_insert_with(|| kind.kind().into());
         }
-        self.note_read(kind, None, ReadFrom::Api, items.len());
         Ok(items)
     }
 }

@@ -39,7 +39,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::Env;
-use crate::cache::KindCache;
+use crate::cache::{KindCache, Namespaces};
 use crate::error::Result;
 use crate::event::{EventDraft, Recorder};
 use crate::hotloop::HotLoop;
@@ -111,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) kind: Kind,
     pub(crate) env: Env,
     pub(crate) client: kube::Client,
+    /// Those that the controller looks after; `None` where it looks after all.
+    pub(crate) namespaces: Option<Namespaces>,
     /// The caches of the declared kinds.
     pub(crate) caches: BTreeMap<Kind, KindCache>,
     /// The declared kinds that have no cache.

@@ -9,7 +9,7 @@ use kube::core::{PartialObjectMeta, Selector};
 use super::barrier::Part;
 use super::request::Answer;
 use super::{Context, request};
-use crate::cache::selector;
+use crate::cache::{Entry, Informer, selector};
 use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
 use crate::key::{Key, NameOrKey};
@@ -59,8 +59,8 @@ impl<K: AnyObject> Context<K> {
         self.get_live_of(kind, key).await
     }
 
-    /// All objects of a kind in the primary's namespace (all namespaces if the primary has none),
-    /// in key order.
+    /// All objects of a kind in the primary's namespace (in all that the controller looks after if the
+    /// primary has none), in key order.
     ///
     /// All or none: an object that does not fit the type is an error of every list it belongs to,
     /// from the cache as from the API. A reconcile that counts would make too many without it. Read
@@ -83,7 +83,8 @@ impl<K: AnyObject> Context<K> {
         self.list_in(self.run.key.namespace(), selector).await
     }
 
-    /// The objects of a kind in `namespace` (in all of them for `None`) whose labels match.
+    /// The objects of a kind in `namespace` (in all that the controller looks after for `None`) whose
+    /// labels match, in key order.
     ///
     /// # Errors
     /// As [`Self::list_labelled`].
@@ -117,9 +118,10 @@ impl<K: AnyObject> Context<K> {
     ) -> Result<Vec<Arc<T>>> {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let wanted = selector::parse(selector)?;
-        if let Some(informer) = self.cache(kind, namespace, &wanted, part) {
+        if let Some(caches) = self.caches(kind, namespace, &wanted, part) {
             self.settle_all(kind).await?;
-            let found = informer.select_entries(namespace, &wanted);
+            let all = caches.iter().flat_map(|cache| cache.select_entries(namespace, &wanted));
+            let found: Vec<_> = all.collect();
             self.note_read(kind, None, ReadFrom::Cache, found.len());
             return found.iter().map(|entry| entry.decode_shared()).collect();
         }
@@ -146,22 +148,26 @@ impl<K: AnyObject> Context<K> {
         let primary = self.primary();
         let uid = primary.meta().uid.as_deref().unwrap_or_default();
         let namespace = self.run.key.namespace().filter(|_| kind.is_namespaced());
-        if let Some(informer) = self.cache(kind, namespace, &Selector::default(), part) {
+        if let Some(caches) = self.caches(kind, namespace, &Selector::default(), part) {
             self.settle_all(kind).await?;
-            let controlled =
-                |owner: Option<&crate::cache::Owner>| owner.is_some_and(|o| *o.uid == *uid);
-            let entries = informer.by_owner(uid).into_iter();
-            let ours = entries.filter(|entry| controlled(entry.header.controller()));
-            let found: Vec<Arc<T>> =
-                ours.map(|entry| informer.typed(&entry)).collect::<Result<_>>()?;
+            let is_ours = |entry: &Arc<Entry>| {
+                entry.header.controller().is_some_and(|owner| *owner.uid == *uid)
+            };
+            let mut found = Vec::new();
+            for cache in caches {
+                for entry in cache.by_owner(uid).into_iter().filter(is_ours) {
+                    found.push(cache.typed(&entry)?);
+                }
+            }
             self.note_read(kind, None, ReadFrom::Cache, found.len());
             return Ok(found);
         }
         self.list_live_owned(kind, namespace, uid).await
     }
 
-    /// The objects of a kind in the primary's namespace (in all if the primary has none) that an
-    /// index has under `value`, in key order; see [`crate::Controller::index_field`].
+    /// The objects of a kind in the primary's namespace (in all that the controller looks after if the
+    /// primary has none) that an index has under `value`, in key order; see
+    /// [`crate::Controller::index_field`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -196,10 +202,24 @@ impl<K: AnyObject> Context<K> {
     /// ```
     ///
     /// # Errors
-    /// Terminal when the controller declares no such index, or its cache does not reach so far;
-    /// otherwise as [`Self::get`].
+    /// Terminal when the controller declares no such index, or does not look after that namespace.
+    /// [`Error::Stale`] while what a namespace holds that has just joined is not known yet; otherwise
+    /// as [`Self::get`].
     pub async fn by_index<T: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<T>>> {
-        self.by_index_of(&Kind::of::<T>(), index, value).await
+        self.by_index_in(self.run.key.namespace(), index, value).await
+    }
+
+    /// The same in `namespace` (in all that the controller looks after for `None`).
+    ///
+    /// # Errors
+    /// As [`Self::by_index`].
+    pub async fn by_index_in<T: Object>(
+        &self,
+        namespace: Option<&str>,
+        index: &str,
+        value: &str,
+    ) -> Result<Vec<Arc<T>>> {
+        self.by_index_of(&Kind::of::<T>(), namespace, index, value).await
     }
 
     /// The same for a kind known only at run time.
@@ -209,24 +229,33 @@ impl<K: AnyObject> Context<K> {
     pub async fn by_index_of<T: View>(
         &self,
         kind: &Kind,
+        namespace: Option<&str>,
         index: &str,
         value: &str,
     ) -> Result<Vec<Arc<T>>> {
-        let namespace = self.run.key.namespace().filter(|_| kind.is_namespaced());
+        let namespace = namespace.filter(|_| kind.is_namespaced());
         let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
-        let (Some(informer), Some(name)) = (self.indexed_cache(kind, namespace), name) else {
+        let (Some(caches), Some(name)) = (self.indexed_caches(kind, namespace), name) else {
             let why = format!("the controller has no index {index} of {kind} here");
             return Err(Error::terminal(why));
         };
+        if !caches.iter().all(Informer::is_synced) {
+            return Err(Error::Stale(format!("not every {kind} is in the cache yet")));
+        }
         Box::pin(self.leave_out_what_is_not_selected(kind)).await;
         self.settle_all(kind).await?;
-        let found = informer.by_index(name, value);
-        // An object that the index cannot read, and nobody says when that is mended.
-        let wait = |_: &Error| self.run.waits_outside.store(true, Ordering::Relaxed);
-        let mut found = found.inspect_err(wait)?;
-        found.retain(|e| namespace.is_none() || e.header.key.namespace() == namespace);
+        let mut found = Vec::new();
+        for cache in caches {
+            // An object that the index cannot read, and nobody says when that is mended.
+            let wait = |_: &Error| self.run.waits_outside.store(true, Ordering::Relaxed);
+            for entry in cache.by_index(name, value).inspect_err(wait)? {
+                if namespace.is_none() || entry.header.key.namespace() == namespace {
+                    found.push(cache.typed(&entry)?);
+                }
+            }
+        }
         self.note_read(kind, None, ReadFrom::Cache, found.len());
-        found.iter().map(|entry| informer.typed(entry)).collect()
+        Ok(found)
     }
 
     /// The object as the API has it this moment, by its name in the primary's namespace or by its

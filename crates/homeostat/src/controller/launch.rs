@@ -145,6 +145,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             queue.pause();
         }
         let name: Arc<str> = Arc::from(name);
+        let namespaces = reach.namespaces();
         let declaration = Declaration {
             name: name.clone(),
             kind: kind.clone(),
@@ -185,6 +186,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             env: world.env.clone(),
             client,
             fence,
+            namespaces,
             caches,
             uncached,
             indexes,

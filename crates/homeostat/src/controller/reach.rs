@@ -24,6 +24,15 @@ pub(super) enum Reach {
 }
 
 impl Reach {
+    /// The namespaces it is limited to, if it is.
+    pub(super) fn namespaces(&self) -> Option<Namespaces> {
+        match self {
+            Self::Everywhere => None,
+            Self::One(namespace) => Some(Namespaces::new([&**namespace])),
+            Self::Several(namespaces) => Some(namespaces.clone()),
+        }
+    }
+
     /// The cache of a kind that reaches as far.
     pub(super) fn cache(&self, caches: &Caches, kind: &Kind, scope: Scope) -> KindCache {
         match self {

@@ -1,13 +1,17 @@
 //! A controller that looks after several namespaces, which come and go while it runs.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use homeostat::cache::{Caches, Scope};
 use homeostat::journal::ReadFrom;
-use homeostat::kube::api::{Api, PostParams};
-use homeostat::kube::{Client, ResourceExt};
-use homeostat::{Context, Controller, Key, Kind, Namespaces, Outcome, Result};
+use homeostat::kube::api::{Api, DeleteParams, PostParams};
+use homeostat::kube::client::Body;
+use homeostat::kube::{Client, Resource, ResourceExt};
+use homeostat::{Context, Controller, Key, Kind, Manager, Namespaces, Outcome, Result};
+use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
 
 use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
@@ -98,7 +102,7 @@ fn no_reconcile_meets_half_a_namespace() {
         let client = faulty(&cluster.client, slow);
         let namespaces = Namespaces::new([""; 0]);
         let controller = Controller::new(copy).owns::<Secret>().namespaces(&namespaces);
-        let manager = homeostat::Manager::new(client, cluster.env.clone()).with(controller);
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
         let running = cluster.start_manager(manager).await;
         namespaces.set([&*cluster.namespace]);
         let records = cluster.runs(&running.journal(), 1).await;
@@ -122,6 +126,85 @@ fn a_set_without_namespaces_is_a_controller_that_waits() {
         assert!(running.journal().records().is_empty());
         namespaces.set([&*cluster.namespace]);
         cluster.runs(&running.journal(), 1).await;
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_object_without_a_namespace_is_shown_all_that_its_controller_looks_after_and_nothing_else() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        let outside = another(&cluster).await;
+        let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+        let labelled = json!({ "name": first, "labels": { "of": first } });
+        let role = object::<ClusterRole>(json!({ "metadata": labelled }));
+        let role = roles.create(&PostParams::default(), &role).await.unwrap();
+        for namespace in [&first, &second, &outside] {
+            let mut ours = config("a", "1");
+            ours.metadata.owner_references = role.controller_owner_ref(&()).map(|it| vec![it]);
+            let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
+            api.create(&PostParams::default(), &ours).await.unwrap();
+            with_secret(&cluster.client, namespace).await;
+        }
+
+        let told = Arc::<Mutex<BTreeMap<&str, Vec<String>>>>::default();
+        let say = told.clone();
+        let look = move |_: Arc<ClusterRole>, ctx: Context<ClusterRole>| {
+            let say = say.clone();
+            async move {
+                let indexed = ctx.by_index::<ConfigMap>("data.value", "1").await?;
+                let configs = [
+                    ("owned", ctx.owned::<ConfigMap>().await?),
+                    ("listed", ctx.list::<ConfigMap>().await?),
+                    ("live", ctx.list_live::<ConfigMap>("").await?),
+                    ("indexed", indexed),
+                ];
+                let secrets = ctx.list::<Secret>().await?;
+                let mut all = BTreeMap::new();
+                let mut note = |how, name: String, namespace: Option<String>| {
+                    let places: &mut Vec<String> = all.entry(how).or_default();
+                    places.extend(namespace.filter(|_| ["a", "s"].contains(&&*name)));
+                };
+                for (how, found) in configs {
+                    found.iter().for_each(|it| note(how, it.name_any(), it.namespace()));
+                }
+                // Of a kind that is not declared.
+                secrets.iter().for_each(|it| note("secrets", it.name_any(), it.namespace()));
+                *say.lock().unwrap() = all;
+                Ok(Outcome::Done)
+            }
+        };
+        // Who may read these namespaces may not read the whole cluster.
+        let everywhere = |request: &Request<Body>| {
+            ["/api/v1/configmaps", "/api/v1/secrets"].contains(&request.uri().path())
+        };
+        let limited = move |request: &Request<Body>| everywhere(request).then_some(Fault::Forbid);
+        let client = faulty(&cluster.client, limited);
+        let namespaces = Namespaces::new([&*first, &*second]);
+        let controller = Controller::new(look)
+            .labels(&format!("of={first}"))
+            .namespaces(&namespaces)
+            .owns::<ConfigMap>()
+            .index_field::<ConfigMap>("data.value");
+        let manager = Manager::new(client, cluster.env.clone()).with(controller);
+        let running = cluster.start_manager(manager).await;
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        let all = async |expected: &[&String]| {
+            let expected = sorted(expected.iter().map(|name| (*name).clone()).collect());
+            let hows = ["indexed", "listed", "live", "owned", "secrets"];
+            let expected: BTreeMap<_, _> = hows.map(|how| (how, expected.clone())).into();
+            let is_told = |_: &[_]| *told.lock().unwrap() == expected;
+            cluster.until_recorded(&running.journal(), is_told).await;
+        };
+        all(&[&first, &second]).await;
+        namespaces.set([&*second]);
+        all(&[&second]).await;
+        namespaces.set([&*second, &*outside]);
+        all(&[&second, &outside]).await;
+        roles.delete(&first, &DeleteParams::default()).await.unwrap();
         running.stop().await.unwrap();
     });
 }
