@@ -3,11 +3,13 @@
 //! It gives every Deployment with the label `example.homeostat.dev/sidecar=wanted` one more
 //! container, exactly once. This is what `homeostat::Controller` does for you, in the open.
 
+use std::pin::pin;
+
 use homeostat::cache::{Caches, Delta, Scope};
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
 use homeostat::queue::Queue;
 use homeostat::trigger::Trigger;
-use homeostat::{Env, Key, Kind, Result};
+use homeostat::{Env, Key, Kind, Result, client};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
@@ -24,6 +26,7 @@ pub const SIDECAR: &str = "sidecar";
 pub async fn run(client: kube::Client, env: Env, stop: impl Future<Output = ()>) -> Result<()> {
     // Observe: one shared cache of the Deployments that carry the label ...
     let caches = Caches::new(client.clone(), env.clone());
+    let client = client::patient(client, env.clone());
     let scope = Scope { labels: Some(SELECTOR.to_owned()), ..Scope::default() };
     let deployments = caches.informer(Kind::of::<Deployment>(), scope);
     // ... whose changes become keys in a queue: one entry per key, however many events.
@@ -58,10 +61,15 @@ pub async fn run(client: kube::Client, env: Env, stop: impl Future<Output = ()>)
             queue.done(&item.key);
         }
     };
+    let mut work = pin!(work);
     tokio::select! {
         biased;
-        () = stop => queue.shut_down(),
-        () = work => {}
+        () = stop => {
+            // What is under way is finished; whatever else waits is found again at the next start.
+            queue.shut_down_now();
+            work.await;
+        }
+        () = &mut work => {}
     }
     caches.stop();
     Ok(())

@@ -1,9 +1,10 @@
-//! The way to the API: connections ([`connect`], [`from_env`]), and the client that reconciles use.
+//! The way to the API: connections ([`connect`], [`from_env`]), and the client that work is done with.
 //!
-//! Every request of a manager is counted and has a span. One of a reconcile has a time limit, too,
-//! and is sent again where that is safe; a write passes only while this process leads. What the API
-//! warns of is in the log. That client is a layer around the manager's, so that what a reconcile
-//! sends by itself (through [`crate::Context::client`]) is held to it too.
+//! Every request of a manager is counted and has a span. One of a reconcile or of a runnable has a
+//! time limit, too, and is sent again where that is safe; a write passes only while this process
+//! leads. What the API warns of is in the log. That client is a layer around the manager's, so that
+//! what a reconcile sends by itself (through [`crate::Context::client`]) is held to it too. Whoever
+//! works without a manager has the same of [`patient`].
 
 mod access;
 mod ahead;
@@ -40,6 +41,45 @@ use retry::Fate;
 pub(crate) use retry::{LONGEST_WAIT, retry_after};
 pub use transport::connect;
 pub(crate) use warning::Warnings;
+
+/// How long a request may take unless somebody says otherwise.
+const REQUEST: Duration = Duration::from_secs(30);
+
+/// The same client for work of your own: what reconciles and runnables have anyway.
+///
+/// Each request must be answered (to the end of the header) within 30 s. Until then it is sent again,
+/// up to four times, with a growing pause: a read when the server is busy, away or has lost it; a
+/// write only when it cannot have been carried out, since it never left, or the server has turned it
+/// away (429) and says when to come back, which counts for reads as well. What the API warns of is in
+/// the log, once each.
+///
+/// Informers are to be given the client itself: watches begin again by themselves.
+///
+/// ```
+/// use homeostat::client;
+/// use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+/// use homeostat::kube::api::{Api, PostParams};
+/// use serde_json::json;
+///
+/// # homeostat_testing::on_cluster(async |cluster| {
+/// # let (client, env) = (cluster.client.clone(), cluster.env.clone());
+/// # let namespace = &*cluster.namespace;
+/// let client = client::patient(client, env);
+/// let configs: Api<ConfigMap> = Api::namespaced(client, namespace);
+/// let config = serde_json::from_value(json!({ "metadata": { "name": "a" } })).unwrap();
+/// configs.create(&PostParams::default(), &config).await.unwrap();
+/// # });
+/// ```
+#[must_use]
+pub fn patient(client: kube::Client, env: Env) -> kube::Client {
+    let fence = Fence::open(env.clone());
+    while_open(client, env, fence)
+}
+
+/// The same; writes stop at a closed `fence`.
+pub(crate) fn while_open(client: kube::Client, env: Env, fence: Fence) -> kube::Client {
+    guarded(client, env, REQUEST, fence, Warnings::new(true))
+}
 
 /// A client whose requests must be answered (to the end of the header) within `limit`, and whose
 /// writes stop at a closed `fence`. What the API warns of goes to `warnings`.

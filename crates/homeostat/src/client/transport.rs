@@ -32,7 +32,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// within 10 s and an answer begin within 60 s; a connection whose other end has gone is noticed
 /// within a minute. That the server cannot be reached is told in the log once, and once that it can
 /// be again. Nothing is sent twice by this client itself: requests of reconciles are, where that is
-/// safe.
+/// safe, and those of [`patient`](super::patient).
 ///
 /// The proxy that `config` names (`proxy-url`, or `$HTTPS_PROXY` where it does not say) is used for
 /// everything, except for hosts in `$NO_PROXY`; it may be an `http`, an `https` or a `socks5` one,

@@ -325,7 +325,8 @@ impl Manager {
         self.metrics.clone()
     }
 
-    /// The client. What is sent through it is counted with the rest.
+    /// The client. What is sent through it is counted with the rest, and sent once:
+    /// [`crate::client::patient`] adds the rest of what reconciles have.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.client

@@ -143,7 +143,8 @@ impl fmt::Debug for ClientOf {
 }
 
 impl Work {
-    /// The client.
+    /// The client, as [`crate::client::patient`] has it. Writes of a runnable that runs only while this
+    /// process leads are refused as soon as it does not.
     #[must_use]
     pub fn client(&self) -> &kube::Client {
         &self.client.0

@@ -25,8 +25,6 @@ use crate::event::{Recorder, is_reporter};
 use crate::journal::Journal;
 use crate::webhook::Serving;
 
-/// How long a request of a runnable may take that runs only while this process leads.
-const REQUEST: Duration = Duration::from_secs(30);
 /// How long a stop waits for the lease to be given back.
 const RELEASE: Duration = Duration::from_secs(4);
 /// How long a stop waits for events to be written.
@@ -110,12 +108,6 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
     let stop = CancellationToken::new();
     let insists = definitions.missing.clone().insist(client.clone(), env.clone());
     tokio::spawn(stop.clone().run_until_cancelled_owned(insists));
-    let work = Work {
-        client: ClientOf(client.clone()),
-        env: env.clone(),
-        caches: caches.clone(),
-        stop: stop.child_token(),
-    };
     let world = World {
         client,
         env: env.clone(),
@@ -185,18 +177,15 @@ pub(super) async fn start(manager: Manager) -> Result<Running> {
         }
     }
     for runnable in runnables {
-        let (name, mut work) = (runnable.name().clone(), work.clone());
-        let fence = running.leadership.fence.clone();
-        if runnable.is_leading() {
-            let env = running.env.clone();
-            work.client = ClientOf(client::guarded(
-                world.client.clone(),
-                env,
-                REQUEST,
-                fence.clone(),
-                client::Warnings::new(true),
-            ));
-        }
+        let (name, fence) = (runnable.name().clone(), running.leadership.fence.clone());
+        let (client, env) = (world.client.clone(), world.env.clone());
+        let client = if runnable.is_leading() {
+            client::while_open(client, env.clone(), fence.clone())
+        } else {
+            client::patient(client, env.clone())
+        };
+        let (caches, stop) = (world.caches.clone(), world.stop.child_token());
+        let work = Work { client: ClientOf(client), env, caches, stop };
         let task = runnable.start(work, fence, running.observer.trouble.clone());
         running.runnables.push((name, task));
     }

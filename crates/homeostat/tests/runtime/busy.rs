@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use homeostat::kube::CustomResource;
-use homeostat::kube::api::{Api, DeleteParams};
+use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::{Client, CustomResourceExt};
+use homeostat::manager::Runnable;
 use homeostat::{Context, Controller, Error, EventType, Lease, Manager, Outcome, Result};
 use http::Method;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -60,6 +61,26 @@ fn an_informer_waits() {
         let controller = Controller::new(idle::<ConfigMap>).namespace(&cluster.namespace);
         let running = cluster.start_manager(manager.with(controller)).await;
         cluster.runs(&running.journal(), 1).await;
+        times.assert_heeded();
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_runnable_waits_whoever_leads() {
+    on_cluster(async |cluster| {
+        let (client, times) = Times::of(&cluster, Method::POST, "/configmaps");
+        let namespace = cluster.namespace.clone();
+        let work = Runnable::new("import", move |work| {
+            let configs: Api<ConfigMap> = Api::namespaced(work.client().clone(), &namespace);
+            async move {
+                configs.create(&PostParams::default(), &config("a", "1")).await?;
+                Ok(())
+            }
+        });
+        let manager = Manager::new(client, cluster.env.clone()).with_runnable(work);
+        let running = cluster.start_manager(manager).await;
+        cluster.until_one::<ConfigMap>("a", "what was turned away once", |_| true).await;
         times.assert_heeded();
         running.stop().await.unwrap();
     });
