@@ -228,9 +228,13 @@ impl Shared {
         });
     }
 
-    /// Whatever may show the object `key` to reconciles of `owner`.
+    /// Whatever may show the object `key` to reconciles of `owner`. The cache of the primaries is one of
+    /// them even where reads go to another one of the kind: it is what a reconcile is given first.
     fn caches_of(&self, owner: &Key, kind: &Kind, key: &Key) -> impl Iterator<Item = Informer> {
-        [self.declared(kind, key), self.followed(owner, kind, key)].into_iter().flatten()
+        let is_primary = *kind == self.kind && key == owner;
+        let own = || self.primaries.informer(key.namespace()).filter(Informer::is_synced);
+        let own = is_primary.then(own).flatten();
+        [self.declared(kind, key), self.followed(owner, kind, key), own].into_iter().flatten()
     }
 
     /// The cache of a declared kind in whose part of the cluster the object `key` is.

@@ -25,6 +25,8 @@ const MOST_WRITTEN: usize = 16;
 /// What is remembered of one key.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
+    /// Of which object it is; `None` before its first reconcile has begun or ended.
+    uid: Option<Arc<str>>,
     /// Writes that a read of their kind must wait for.
     pub(super) pending: BTreeMap<Place, Pending>,
     /// The children as they were last applied.
@@ -71,6 +73,17 @@ impl Memory {
             && (self.conflicts, self.failures, self.unmarked) == (0, 0, 0)
             && !self.given_up
             && !self.finalizer_named
+    }
+
+    /// It is the memory of the object with this uid. Whether it was that of an earlier one of the name,
+    /// of which nothing is kept; but what a later read is to find says nothing of whose it is.
+    pub(crate) fn meet(&mut self, uid: &Arc<str>) -> bool {
+        let is_another = self.uid.as_ref().is_some_and(|known| known != uid);
+        if is_another {
+            *self = Self { pending: std::mem::take(&mut self.pending), ..Self::default() };
+        }
+        self.uid = Some(Arc::clone(uid));
+        is_another
     }
 
     /// Later reads wait for this, unless they wait for a later version of the same object already.
@@ -327,6 +340,16 @@ mod tests {
         assert_eq!(memories.with(&key, |memory| memory.failures), 1);
         memories.with(&key, |memory| memory.failures = 0);
         assert!(lock(&memories.all).is_empty());
+    }
+
+    #[test]
+    fn of_an_earlier_object_of_a_name_nothing_is_kept_for_the_next() {
+        let (one, other) = (Arc::from("1"), Arc::from("2"));
+        let mut memory = Memory { failures: 2, given_up: true, ..Memory::default() };
+        assert!(!memory.meet(&one) && !memory.meet(&one));
+        assert_eq!((memory.failures, memory.given_up), (2, true));
+        assert!(memory.meet(&other));
+        assert!(memory.is_blank() && !memory.meet(&other));
     }
 
     #[tokio::test(start_paused = true)]

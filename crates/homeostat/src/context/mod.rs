@@ -113,7 +113,9 @@ pub(crate) struct Shared {
     pub(crate) client: kube::Client,
     /// Those that the controller looks after; `None` where it looks after all.
     pub(crate) namespaces: Option<Namespaces>,
-    /// The caches of the declared kinds.
+    /// The cache of the primaries.
+    pub(crate) primaries: KindCache,
+    /// The caches of the declared kinds that reads go to.
     pub(crate) caches: BTreeMap<Kind, KindCache>,
     /// The declared kinds that have no cache.
     pub(crate) uncached: BTreeSet<Kind>,

@@ -187,6 +187,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             client,
             fence,
             namespaces,
+            primaries,
             caches,
             uncached,
             indexes,
@@ -207,7 +208,6 @@ impl<K: AnyObject> Launch for Controller<K> {
         let worker = Arc::new(Worker {
             shared,
             shifts: shifts.clone(),
-            primaries,
             queue: queue.clone(),
             reconcile,
             journal: world.journal.clone(),

@@ -51,6 +51,10 @@ pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'stati
             follows.ended(&key, &BTreeSet::new(), true);
             return memories.forget(&key);
         }
+        if gone {
+            // Nor does a namesake that is made at once wait for the end of its backoff.
+            queue.forget(&key);
+        }
         let heard = || ahead.iter().for_each(|ahead| ahead.heard(&key, kind, delta.object()));
         if delta.initial {
             heard();
@@ -84,8 +88,7 @@ pub(super) fn primary(source: Primary) -> impl Fn(&Delta) + Send + Sync + 'stati
 /// that fails and writes there each time is not to be mended by itself.
 fn is_a_new_wish(old: &Entry, new: &Entry) -> bool {
     let (before, after) = (&old.header, &new.header);
-    before.uid != after.uid
-        || before.generation != after.generation
+    before.generation != after.generation
         || before.deletion_timestamp != after.deletion_timestamp
         || (after.generation.is_none() && wish(old) != wish(new))
 }

@@ -15,7 +15,6 @@ use tracing::Instrument;
 
 use super::GiveUp;
 use super::reconcile::Boxed;
-use crate::cache::KindCache;
 use crate::contained::{self, contained};
 use crate::context::{Context, EventType, Mark, Memory, Shared};
 use crate::error::{Error, GIVEN_UP, Result};
@@ -37,7 +36,6 @@ const QUICK_RETRIES: u32 = 5;
 pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
     pub(super) shifts: Arc<Shifts>,
-    pub(super) primaries: KindCache,
     pub(super) queue: Queue<Key>,
     pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
@@ -111,7 +109,7 @@ impl<K: AnyObject> Worker<K> {
         let time = self.shared.env.now();
         let _busy = self.metrics.busy();
         let (key, kind) = (&item.key, &self.shared.kind);
-        let fresh = match self.primaries.informer(key.namespace()) {
+        let fresh = match self.shared.primaries.informer(key.namespace()) {
             Some(cache) => self.shared.settle_primary(key, &cache).await,
             None => Ok(()),
         };
@@ -119,7 +117,7 @@ impl<K: AnyObject> Worker<K> {
         let keep = item.triggers != [Trigger::Initial];
         // The decoder is the user's code as much as the reconcile.
         let get = || {
-            contained(|| self.primaries.get::<K>(key, keep)).unwrap_or_else(|said| {
+            contained(|| self.shared.primaries.get::<K>(key, keep)).unwrap_or_else(|said| {
                 self.metrics.panics.inc();
                 Err(Error::Panicked(format!("its object cannot be decoded: {said}")))
             })
@@ -135,6 +133,7 @@ impl<K: AnyObject> Worker<K> {
                 return self.shared.env.instant();
             }
             Ok(Some((seen, primary))) => {
+                self.meet(key, &seen.header.uid);
                 let (shared, triggers) = (self.shared.clone(), item.triggers.clone());
                 let context = Context::new(shared, key.clone(), triggers, primary.clone());
                 if !seen.may_be_marked() {
@@ -148,6 +147,8 @@ impl<K: AnyObject> Worker<K> {
                     self.shared.memories.with_known(key, Memory::grow_older);
                 }
                 self.shared.tidy(key);
+                // Whatever is remembered from now on is of this object.
+                self.meet(key, &seen.header.uid);
                 let notes = context.take_notes();
                 let ended = self.shared.env.instant();
                 let (triggers, writes) = (&*item.triggers, &*notes.1);
@@ -175,6 +176,15 @@ impl<K: AnyObject> Worker<K> {
             next: conclusion.next,
         });
         ended
+    }
+
+    /// The key is now that of the object with this uid: what is known of an earlier one of the name is
+    /// of no use to it.
+    fn meet(&self, key: &Key, uid: &Arc<str>) {
+        if self.shared.memories.with_known(key, |memory| memory.meet(uid)) == Some(true) {
+            self.queue.forget(key);
+            self.with_hot_loops(|detector| detector.forget(key));
+        }
     }
 
     /// Says so when this key, or what it writes, does not come to rest.
@@ -394,7 +404,7 @@ impl<K: AnyObject> Worker<K> {
             return;
         }
         tracing::warn!(error = text, "terminal: waiting for the object to change");
-        if let Some(entry) = self.primaries.entry(key) {
+        if let Some(entry) = self.shared.primaries.entry(key) {
             let regarding = entry.header.reference(&self.shared.kind);
             self.shared.recorder.record(
                 &self.shared.name,

@@ -174,3 +174,39 @@ fn who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_reconcile_is_given_what_it_wrote_last_also_where_it_reads_its_kind_from_another_cache() {
+    on_cluster(async |cluster| {
+        cluster.create(&config("a", "0")).await;
+        let given = Arc::<Mutex<Vec<Option<String>>>>::default();
+        let notes = Arc::clone(&given);
+        let step = move |primary: Arc<Config>, ctx: Context<Config>| {
+            let step = primary.annotations().get("step").cloned();
+            notes.lock().unwrap().push(step.clone());
+            async move {
+                if step.is_none() {
+                    let step = json!({ "metadata": { "annotations": { "step": "1" } } });
+                    ctx.merge_patch_primary(&step).await?;
+                    // The cache of whole objects shows it soon; that of the primaries lags.
+                    assert_eq!(ctx.list::<ConfigMap>().await?.len(), 1);
+                    ctx.apply(secret("wakes-us", "1")).await?;
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        let controller = Controller::new(step).reads::<ConfigMap>().owns::<Secret>();
+        let behind = Duration::from_secs(3);
+        let client = late(&cluster.client, &cluster.env, behind, |request| {
+            let form = request.headers()["accept"].to_str().unwrap();
+            is(request, "GET", "/configmaps") && form.contains("PartialObjectMetadata")
+        });
+        let manager = Manager::new(client, cluster.env.clone());
+        let manager = manager.with(controller.namespace(&cluster.namespace));
+        let running = cluster.start_manager(manager).await;
+        let runs_again = |_: &[_]| given.lock().unwrap().len() >= 2;
+        cluster.until_recorded(&running.journal(), runs_again).await;
+        assert_eq!(given.lock().unwrap()[..2], [None, Some("1".to_owned())]);
+        running.stop().await.unwrap();
+    });
+}

@@ -62,6 +62,7 @@
 //! | a generation or label filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same`, `predicate::a_deletion_passes_a_label_filter_that_the_object_has_left` |
 //! | a generation filter under which a status that is wiped stays so | `status::a_status_that_somebody_wipes_is_said_again_where_changes_of_it_pass`, `status::a_filter_on_the_generation_alone_does_not_hear_of_a_status_that_is_wiped` |
 //! | a filter that keeps what is remembered of a deleted object for its namesake | `sources::a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake` |
+//! | an object that is made anew and pays for what its namesake failed for | `wakeups::an_object_that_is_made_anew_does_not_wait_for_what_its_namesake_failed_for`, `wakeups::an_object_that_takes_the_place_of_another_in_the_middle_of_a_reconcile_has_all_its_attempts` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
@@ -91,6 +92,7 @@
 //! | a restored server whose versions begin again | `history::what_was_written_before_the_history_was_replaced_is_not_waited_for` |
 //! | checks that can only be added before the start | `lifecycle::a_check_may_come_later_and_one_that_panics_is_a_problem_in_words` |
 //! | slow handlers whose buffers grow | `informer::a_handler_that_blocks_holds_up_its_own_informer_alone_and_little_is_kept_for_it` |
+//! | a primary that is older than what its last reconcile wrote, as there are two caches of its kind | `partial::a_reconcile_is_given_what_it_wrote_last_also_where_it_reads_its_kind_from_another_cache` |
 //! | typed and unstructured copies of one kind | `kinds::a_typed_and_a_dynamic_view_of_one_kind_share_one_watch` |
 //! | a connection whose other end is gone | `client::a_body_whose_server_is_gone_breaks_within_a_minute`, `client::the_system_gives_up_a_connection_whose_other_end_is_gone_within_a_minute`, `isolation::an_answer_that_stalls_after_its_header_costs_one_reconcile_its_time` |
 //! | answers that nobody reads and that hold up all others of their connection | `client::answers_that_nobody_reads_hold_up_no_other` |
@@ -126,6 +128,12 @@
 //! | owner references without `blockOwnerDeletion` (`WithBlockOwnerDeletion`) | it matters only where an owner is deleted in the foreground, which is to wait for its children |
 //! | a second cluster in one manager | two managers: they share nothing |
 //! | runnables that are added after the start | `tokio::spawn` |
+//! | one watch for the metadata of a kind and for its whole objects | who asks for metadata alone is not to be sent the rest because somebody else needs it; a kind that is watched in both forms is read from the whole one, which has what woke the key (`partial::*`) |
+//! | ageing of priorities | one turn in nine bounds every wait by the length of the queue, and needs no clock |
+//! | several indexes of one kind asked at once | `by_index` and a filter over what it found |
+//! | a hook that makes informers (`NewInformer`), kinds in protobuf | JSON is kept packed; a `kube::Client` with a layer of its own sees every watch |
+//! | taking an owner reference away (`RemoveControllerReference`, `RemoveOwnerReference`) | what is no longer wanted is pruned or deleted; `Context::patch` sets a child free |
+//! | a lock other than a Lease, a client of its own for it | there is no other kind of lock left; the lease has requests and limits of its own on the manager's client |
 //! | metrics over TLS with authentication, pprof | a sidecar or the mesh does the first, the system's own profilers the second |
 //! | `?verbose`, `?exclude=` and single checks of `/readyz`, handlers of one's own there (`ExtraHandlers`) | it always names every check; a `Runnable` serves whatever else is wanted |
 //! | a grace of 0 or for ever | any `Duration` |
