@@ -47,6 +47,8 @@ pub struct Group {
     kind: Kind,
     /// Whether a controller declares it, and cannot work without it.
     declared: bool,
+    /// Held while the set changes, so that its changes are told one after the other.
+    turn: Arc<Mutex<()>>,
     inner: Arc<Mutex<Inner>>,
 }
 
@@ -70,7 +72,7 @@ type Told = Option<BTreeMap<Key, Arc<Entry>>>;
 
 impl Group {
     pub(super) fn new(caches: Caches, kind: Kind) -> Self {
-        Self { caches, kind, declared: false, inner: Arc::default() }
+        Self { caches, kind, declared: false, turn: Arc::default(), inner: Arc::default() }
     }
 
     /// The same for a controller that cannot work without it.
@@ -82,11 +84,16 @@ impl Group {
     /// no longer among them is told as deleted and can no longer be read.
     pub fn follow(&self, scopes: impl IntoIterator<Item = Scope>) {
         let wanted: BTreeSet<Scope> = scopes.into_iter().collect();
-        let mut inner = self.lock();
-        let (handlers, indexes) = (inner.handlers.clone(), inner.indexes.clone());
-        let left: Vec<Scope> =
-            inner.members.keys().filter(|scope| !wanted.contains(scope)).cloned().collect();
-        for member in left.iter().filter_map(|scope| inner.members.remove(scope)) {
+        let _turn = lock(&self.turn);
+        let (handlers, left) = {
+            let mut inner = self.lock();
+            let known: Vec<Scope> = inner.members.keys().cloned().collect();
+            let left = known.iter().filter(|scope| !wanted.contains(scope));
+            let left: Vec<Member> = left.filter_map(|scope| inner.members.remove(scope)).collect();
+            (inner.handlers.clone(), left)
+        };
+        // Told without the lock: whoever hears of it may look at what is still there.
+        for member in left {
             // From here on the member's own events say nothing any more.
             for entry in lock(&member.told).take().into_iter().flat_map(BTreeMap::into_values) {
                 let change = EventKind::Deleted;
@@ -94,6 +101,8 @@ impl Group {
                 handlers.iter().for_each(|handler| tell(&self.kind, &**handler, &gone));
             }
         }
+        let mut inner = self.lock();
+        let indexes = inner.indexes.clone();
         for scope in wanted {
             inner
                 .members
@@ -127,7 +136,7 @@ impl Group {
     }
 
     /// Calls `handler` for every change in the scopes followed from the next [`Self::follow`] on;
-    /// to be called before it. It must be quick, and must not change the group.
+    /// to be called before it. It must be quick, and must not change the group; it may read it.
     pub fn on_event(&self, handler: impl Fn(&Delta) + Send + Sync + 'static) {
         self.lock().handlers.push(Arc::new(handler));
     }

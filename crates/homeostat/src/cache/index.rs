@@ -89,22 +89,23 @@ pub(crate) fn field(path: &str) -> Extract {
     })
 }
 
+/// Whoever makes an object decides how deep its lists are, so none of them is worth a call.
 fn collect(json: &str, path: &[String], found: &mut Vec<String>) {
-    if json.starts_with('[') {
-        let elements: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-        return elements.iter().for_each(|element| collect(element.get(), path, found));
-    }
-    if let Some((step, rest)) = path.split_first() {
-        let fields = Fields::of(json).unwrap_or_default();
-        if let Some(value) = fields.get(step) {
-            collect(value, rest, found);
+    let mut left = vec![(json, path)];
+    while let Some((json, path)) = left.pop() {
+        if json.starts_with('[') {
+            let elements: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+            left.extend(elements.into_iter().rev().map(|element| (element.get(), path)));
+        } else if let Some((step, rest)) = path.split_first() {
+            let fields = Fields::of(json).unwrap_or_default();
+            left.extend(fields.get(step).map(|value| (value, rest)));
+        } else {
+            match json.as_bytes().first() {
+                Some(b'"') => found.extend(serde_json::from_str::<String>(json)),
+                Some(b'{') | None => {}
+                Some(_) => found.push(json.to_owned()),
+            }
         }
-        return;
-    }
-    match json.as_bytes().first() {
-        Some(b'"') => found.extend(serde_json::from_str::<String>(json)),
-        Some(b'{') | None => {}
-        Some(_) => found.push(json.to_owned()),
     }
 }
 
@@ -118,9 +119,10 @@ mod tests {
     fn a_path_leads_through_objects_and_lists_to_plain_values() {
         let object = json!({
             "spec": { "nodeName": "n\"1", "ports": [{ "port": 80 }, { "port": 443 }, {}] },
-            "on": true, "none": null,
+            "on": true, "none": null, "deep": "lists",
         })
-        .to_string();
+        .to_string()
+        .replace("\"lists\"", &format!("{}1{},[2]]", "[".repeat(5000), "]".repeat(4999)));
         let values = |path: &str| {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             let mut found = Vec::new();
@@ -130,6 +132,7 @@ mod tests {
         assert_eq!(values("spec.nodeName"), ["n\"1"]);
         assert_eq!(values("spec.ports.port"), ["80", "443"]);
         assert_eq!(values("on"), ["true"]);
+        assert_eq!(values("deep"), ["1", "2"]);
         assert!(values("none").is_empty() && values("spec").is_empty() && values("a.b").is_empty());
     }
 }

@@ -64,6 +64,9 @@ pub struct Store {
     new_history: bool,
     /// The store is complete up to here; `None` before the first list has ended.
     revision: Option<String>,
+    /// Whether something whose name could not be read came since the last list that had no such
+    /// thing: then it is complete but for that.
+    is_doubtful: bool,
 }
 
 /// A list in progress.
@@ -100,7 +103,9 @@ impl Store {
             }
         };
         let (was, is) = (&old.header, &entry.header);
-        if was.uid == is.uid && was.resource_version == is.resource_version {
+        // A restored server counts anew: a version may have the number of another one of before.
+        let is_equal = || !self.new_history || old.json() == entry.json();
+        if was.uid == is.uid && was.resource_version == is.resource_version && is_equal() {
             return Vec::new();
         }
         if !self.new_history && revision::is_earlier(&is.resource_version, &was.resource_version) {
@@ -136,6 +141,7 @@ impl Store {
     /// comes that can be read or it is gone: nobody is told that something was deleted which is there.
     pub fn skip(&mut self, object: &Unreadable) -> Option<Delta> {
         let Some(key) = &object.key else {
+            self.is_doubtful = true;
             if let Some(listing) = &mut self.listing {
                 listing.is_doubtful = true;
             }
@@ -178,6 +184,7 @@ impl Store {
             self.unreadable.extend(kept);
             return Vec::new();
         }
+        self.is_doubtful = false;
         self.unreadable.retain(|key, _| !unseen.contains(key));
         unseen.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
     }
@@ -274,11 +281,13 @@ impl Store {
     }
 
     /// A relist by a server that lags behind shows objects that are long deleted: whatever is older
-    /// than the revision up to which the store is complete would be in it if it were alive.
+    /// than the revision up to which the store is complete would be in it if it were alive. In doubt a
+    /// list is taken at its word, and one is asked for that does not lag.
     fn is_ghost(&self, revision: &str) -> bool {
         let known = self.revision.as_deref();
         self.listing.is_some()
             && !self.new_history
+            && !self.is_doubtful
             && known.is_some_and(|known| revision::is_earlier(revision, known))
     }
 

@@ -51,6 +51,22 @@ fn said(deltas: &[Delta]) -> Vec<String> {
 }
 
 #[test]
+fn a_restored_server_may_give_another_version_the_number_of_one_of_before() {
+    let version = |value: &str| {
+        let mut object = object("a", 9);
+        object["data"] = json!({ "value": value });
+        entry(&object)
+    };
+    let mut store = Store::default();
+    store.apply(version("old"));
+    for (new_history, expected) in [(false, vec![]), (true, vec!["updated a 9"])] {
+        store.begin_list(new_history);
+        assert!(store.apply(version("old")).is_empty(), "nothing has changed");
+        assert_eq!(said(&store.apply(version("new"))), expected);
+    }
+}
+
+#[test]
 fn an_entry_keeps_everything_but_managed_fields() {
     let text = r#"{"data":{"k":"a\"b é 😀"},"metadata":{"name":"n","namespace":"ns",
         "uid":"u","resourceVersion":"5","generation":2,"deletionTimestamp":"2026-01-02T03:04:05Z",

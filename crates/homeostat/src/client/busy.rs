@@ -59,7 +59,11 @@ async fn worded(answer: Response<Body>, after: Duration) -> Result<Response<Body
                 "code": code, "reason": reason, "message": words.trim_end(),
             })
         });
-    status["details"]["retryAfterSeconds"] = after.as_secs().into();
+    let details = &mut status["details"];
+    if !details.is_object() {
+        *details = json!({});
+    }
+    details["retryAfterSeconds"] = after.as_secs().into();
     parts
         .headers
         .insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
@@ -97,9 +101,12 @@ mod tests {
         );
         let status =
             r#"{"kind":"Status","code":503,"reason":"ServiceUnavailable","message":"later"}"#;
-        let error = told(503, Some("2"), status).await;
-        assert_eq!(told_to_wait(&error), Duration::from_secs(2));
-        assert!(error.to_string().contains("later"), "{error}");
+        let odd = r#"{"kind":"Status","code":503,"message":"later","details":["ask later"]}"#;
+        for status in [status, odd] {
+            let error = told(503, Some("2"), status).await;
+            assert_eq!(told_to_wait(&error), Duration::from_secs(2));
+            assert!(error.to_string().contains("later"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -78,7 +78,8 @@ impl Reader {
             Err(error) => return Input::Undecodable(nameless(&text, &error)),
         };
         let read = match &*kind {
-            "BOOKMARK" => bookmark(&object),
+            // No object is lost with it, only how far the stream is: there it begins again.
+            "BOOKMARK" => return bookmark(&object).unwrap_or_else(|error| unmarked(&text, &error)),
             "ERROR" => Ok(Input::Refused(status(&object))),
             "ADDED" | "MODIFIED" => self.0.entry(&object).map(|object| {
                 let revision = object.header.resource_version.clone();
@@ -124,6 +125,10 @@ fn bookmark(scan: &Scan<'_>) -> Result<Input<Entry>, serde_json::Error> {
     let revision = scan.metadata.text("resourceVersion")?;
     let revision = revision.ok_or_else(|| serde_json::Error::missing_field("resourceVersion"))?;
     Ok(Input::Bookmark { revision: revision.into_owned(), initial_end: end })
+}
+
+fn unmarked(json: &str, error: &serde_json::Error) -> Input<Entry> {
+    Input::Broken(format!("a bookmark cannot be read: {}", nameless(json, error).why))
 }
 
 /// What can be said of an object that cannot be read.

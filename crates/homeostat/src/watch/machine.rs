@@ -75,6 +75,8 @@ pub struct Machine {
     paged: bool,
     /// Whether the next list must be a consistent read instead of "not older than".
     consistent: bool,
+    /// Whether the list under way has something that cannot even be named.
+    doubtful: bool,
     /// Consistent reads in a row that were older than what is known.
     older_answers: u32,
 }
@@ -97,6 +99,7 @@ impl Default for Machine {
             broke: false,
             paged: true,
             consistent: false,
+            doubtful: false,
             older_answers: 0,
         }
     }
@@ -120,12 +123,26 @@ impl Machine {
         match (self.state, input) {
             (State::ToWatch, Input::Go) => self.watch(Vec::new(), dice),
             (_, Input::Go) => self.list(dice),
+            (State::Watching { .. }, Input::Undecodable(object)) if object.key.is_none() => {
+                // It may have been any object: what is there now only a list can say, and none of
+                // before.
+                self.consistent = true;
+                let mut step = self.pause(State::ToList, object.why.clone(), dice);
+                step.changes.insert(0, Change::Skipped(object));
+                step
+            }
+            (State::Streaming { .. }, Input::Undecodable(object)) if object.key.is_none() => {
+                // Objects have names: the stream has been cut to pieces on its way. What comes in pages
+                // comes whole or not at all.
+                self.breaks(object.why, dice)
+            }
             (_, Input::Undecodable(object)) => {
                 // That it cannot be read will not be different when the watch begins again.
                 self.heard(&object.revision);
                 self.read(vec![Change::Skipped(object)])
             }
             (State::Paging { first }, Input::Page { items, skipped, revision, token }) => {
+                self.doubtful |= skipped.iter().any(|object| object.key.is_none());
                 let items = items.into_iter().map(Change::Applied);
                 let items = items.chain(skipped.into_iter().map(Change::Skipped)).collect();
                 self.page(first, items, &revision, token, dice)
@@ -172,11 +189,7 @@ impl Machine {
                 self.list(dice)
             }
             (State::Streaming { .. }, Input::Closed | Input::Silent) => self.without_streaming(),
-            (State::Streaming { .. }, Input::Broken(why)) => {
-                let step = self.pause(State::ToList, why, dice);
-                self.broke = true;
-                step
-            }
+            (State::Streaming { .. }, Input::Broken(why)) => self.breaks(why, dice),
             (State::Paging { first: false }, Input::Refused(refusal)) if refusal.is_gone() => {
                 // The continue token has expired; in one piece the list cannot expire.
                 self.paged = false;
@@ -262,6 +275,7 @@ impl Machine {
 
     fn pages<O>(&mut self) -> Step<O> {
         self.state = State::Paging { first: true };
+        self.doubtful = false;
         let limit = self.paged.then_some(PAGE);
         let request = Request::Page { since: self.since(), limit, token: None };
         Step { changes: Vec::new(), next: Next::Request(request) }
@@ -295,6 +309,13 @@ impl Machine {
         // It may have been too much for one piece.
         self.paged = true;
         Step { changes: vec![Change::Pending(why)], next: Next::Wait(delay) }
+    }
+
+    /// A streaming list has come to no end; the next one comes in pages.
+    fn breaks<O>(&mut self, why: String, dice: f64) -> Step<O> {
+        let step = self.pause(State::ToList, why, dice);
+        self.broke = true;
+        step
     }
 
     /// Waits at least as long as the server asks for.
@@ -350,7 +371,8 @@ impl Machine {
 
     fn synced(&mut self, revision: &str) {
         self.revision = Some(revision.to_owned());
-        self.consistent = false;
+        // What it left in doubt the next one must not know from before.
+        self.consistent = std::mem::take(&mut self.doubtful);
         self.paged = true;
         self.older_answers = 0;
     }

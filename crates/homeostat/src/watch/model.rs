@@ -33,6 +33,8 @@ enum Fault {
     Break,
     Close,
     Silence,
+    /// Nobody can tell what the next object is that a stream tells of.
+    Garble,
 }
 
 /// How much of a version can be read.
@@ -241,7 +243,16 @@ impl World {
                 self.pass(idle);
                 return Some(Input::Silent);
             }
+            Some(Fault::Garble) => {
+                let said = self.said()?;
+                let garbled = said.is_a_word() && !matches!(said, Input::Bookmark { .. });
+                return Some(if garbled { Input::Undecodable(nameless()) } else { said });
+            }
         }
+        self.said()
+    }
+
+    fn said(&mut self) -> Option<Input<Version>> {
         if std::mem::take(&mut self.server.bookmark) {
             let revision = self.open.position.to_string();
             return Some(Input::Bookmark { revision, initial_end: false });
@@ -379,10 +390,13 @@ fn unreadable(version: Version, read: Read, gone: bool) -> Unreadable {
     let (uid, revision) = (uid(version), version.revision.to_string());
     match read {
         Read::All | Read::Name => Unreadable { key: Some(key), uid, revision, gone, why },
-        Read::Nothing => {
-            Unreadable { key: None, uid: String::new(), revision: String::new(), gone, why }
-        }
+        Read::Nothing => Unreadable { gone, ..nameless() },
     }
+}
+
+fn nameless() -> Unreadable {
+    let (uid, revision, why) = (String::new(), String::new(), "a script says so".to_owned());
+    Unreadable { key: None, uid, revision, gone: false, why }
 }
 
 fn uid(Version { name, made, .. }: Version) -> String {
@@ -408,7 +422,7 @@ fn event() -> impl Strategy<Value = Event> {
     let fault = prop_oneof![
         select(vec![400, 403, 410, 429, 500, 504]).prop_map(Fault::Refuse),
         select(vec![1, 20, 90]).prop_map(Fault::Busy),
-        select(vec![Fault::Break, Fault::Close, Fault::Silence]),
+        select(vec![Fault::Break, Fault::Close, Fault::Silence, Fault::Garble]),
     ];
     prop_oneof![
         4 => (0..NAMES.len(), read()).prop_map(|(name, read)| Event::Put(name, read)),

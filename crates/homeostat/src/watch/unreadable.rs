@@ -115,21 +115,76 @@ async fn a_namesake_that_cannot_be_read_does_not_keep_its_forerunner_alive() {
 async fn a_list_with_something_that_has_no_name_proves_nothing_gone() {
     let nameless = json!({ "metadata": { "name": 5, "resourceVersion": "15" } });
     let (a, b) = (object("a", 1), object("b", 2));
-    for streams in [true, false] {
-        let followed = forgetful(
-            streams,
-            &[
-                (&[a.clone(), b.clone()], 10, &[bookmark(10)]),
-                (&[b.clone(), nameless.clone()], 20, &[bookmark(20)]),
-                (std::slice::from_ref(&b), 30, &[bookmark(30)]),
-            ],
-        );
-        followed.reaches(20).await;
-        assert_eq!((followed.names(), unreadable(&followed)), (names(["a", "b"]), names(["a"])));
-        followed.reaches(30).await;
-        assert_eq!(followed.told(), ["added a 1", "added b 2", "deleted a 1"]);
-        assert!(unreadable(&followed).is_empty());
-    }
+    let followed = forgetful(
+        false,
+        &[
+            (&[a.clone(), b.clone()], 10, &[bookmark(10)]),
+            (&[b.clone(), nameless.clone()], 20, &[bookmark(20)]),
+            (std::slice::from_ref(&b), 30, &[bookmark(30)]),
+        ],
+    );
+    followed.reaches(20).await;
+    assert_eq!((followed.names(), unreadable(&followed)), (names(["a", "b"]), names(["a"])));
+    followed.reaches(30).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 2", "deleted a 1"]);
+    assert!(unreadable(&followed).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_had_no_name_in_one_list_is_there_once_it_has_although_it_did_not_change() {
+    let nameless = json!({ "metadata": { "name": 5, "resourceVersion": "15" } });
+    let (a, b) = (object("a", 15), object("b", 2));
+    let followed = forgetful(
+        false,
+        &[
+            (&[b.clone(), nameless], 20, &[bookmark(20)]),
+            (&[a, b.clone()], 30, &[bookmark(30)]),
+            // A server that lags is believed as little as ever once there is no doubt any more.
+            (&[b, object("c", 25)], 40, &[bookmark(40)]),
+        ],
+    );
+    followed.reaches(40).await;
+    assert_eq!(followed.told(), ["added b 2", "added a 15", "deleted a 15"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_with_something_that_has_no_name_comes_again_in_pages() {
+    let garbled = json!({ "metadata": { "name": 5 } });
+    let all = [object("a", 1), object("b", 2)];
+    let followed = Followed::new([
+        streamed(&[all[0].clone(), garbled], 10, &[], End::Open),
+        page(&all, 11, None),
+        watch([bookmark(12)], End::Open),
+    ]);
+    followed.reaches(12).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 2"]);
+    assert!(unreadable(&followed).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_may_be_of_any_object_leads_to_a_list_of_this_moment() {
+    let a = object("a", 1);
+    // The addition of `b` is garbled, and what follows it can be read.
+    let lines = ["garbled\n".to_owned(), event("ADDED", &object("c", 20))];
+    let all = [a.clone(), object("b", 15), object("c", 20)];
+    let followed =
+        Followed::new([streamed(&[a], 10, &lines, End::Open), streamed(&all, 21, &[], End::Open)]);
+    followed.reaches(21).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 15", "added c 20"]);
+    let asked = followed.script.asked();
+    assert_eq!((asked.len(), asked[1].get("sendInitialEvents")), (2, Some("true")));
+    assert_eq!(asked[1].get("resourceVersion"), None, "a server that lags must not answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_cannot_be_read_costs_the_watch_and_no_list() {
+    let broken = r#"{"type":"BOOKMARK","object":{"metadata":{}}}"#.to_owned() + "\n";
+    let followed = Followed::new([
+        streamed(&[object("a", 1)], 10, &[broken], End::Open),
+        watch([event("MODIFIED", &object("a", 11))], End::Open),
+    ]);
+    followed.reaches(11).await;
+    assert_eq!(followed.told(), ["added a 1", "updated a 11"]);
 }
 
 fn names<const N: usize>(names: [&str; N]) -> Vec<String> {

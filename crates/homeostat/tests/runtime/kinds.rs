@@ -196,7 +196,9 @@ fn objects_are_found_by_a_field_that_the_controller_indexes() {
             let of = ctx.by_index::<Secret>("metadata.labels.of", &config.name_any()).await?;
             let names: Vec<String> = of.iter().map(|secret| secret.name_any()).collect();
             let kinds = Kind::of::<Secret>();
-            let first = ctx.by_index_of::<Secret>(&kinds, ctx.key().namespace(), "first", &names[0][..1]).await?;
+            let first = ctx
+                .by_index_of::<Secret>(&kinds, ctx.key().namespace(), "first", &names[0][..1])
+                .await?;
             assert_eq!(first.len(), 1);
             let patch = json!({ "data": { "found": names.join(" ") } });
             ctx.merge_patch::<ConfigMap>(ctx.key(), &patch).await?;

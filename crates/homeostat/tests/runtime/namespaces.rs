@@ -1,13 +1,16 @@
 //! A controller that looks after several namespaces, which come and go while it runs.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use homeostat::cache::{Caches, Scope};
 use homeostat::journal::ReadFrom;
 use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::client::Body;
 use homeostat::kube::{Client, Resource, ResourceExt};
+use homeostat::trigger::EventKind;
 use homeostat::{Context, Controller, Key, Kind, Manager, Namespaces, Outcome, Result};
 use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
@@ -237,6 +240,31 @@ fn a_group_is_read_as_one_while_its_scopes_change() {
         let b = group.get::<ConfigMap>(&b).unwrap().unwrap();
         assert_eq!(b.data, None, "metadata alone");
         assert!(b.metadata.uid.is_some());
+        caches.stop();
+    });
+}
+
+#[test]
+fn who_is_told_that_a_scope_has_left_may_look_at_what_is_still_there() {
+    on_cluster(async |cluster| {
+        make(&cluster.client, &cluster.namespace, "a").await;
+        let caches = Caches::new(cluster.client.clone(), cluster.env.clone());
+        let group = caches.group(Kind::of::<ConfigMap>());
+        let (told, hears) = channel();
+        let looks = group.clone();
+        group.on_event(move |delta| {
+            let count = looks.entries().len();
+            told.send((delta.change, count)).unwrap();
+        });
+        let name = Some("metadata.name=a".to_owned());
+        let scope = Scope { fields: name, ..Scope::namespace(&*cluster.namespace) };
+        group.follow([scope]);
+        assert!(group.wait_for_sync().await);
+        assert_eq!(hears.recv().unwrap(), (EventKind::Added, 1));
+        // On a thread of its own: it must not hang, nor this test with it.
+        std::thread::spawn(move || group.follow([]));
+        let limit = Duration::from_secs(30);
+        assert_eq!(hears.recv_timeout(limit), Ok((EventKind::Deleted, 0)));
         caches.stop();
     });
 }
