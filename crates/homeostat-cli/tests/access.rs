@@ -5,9 +5,13 @@
 mod running;
 
 use std::fs;
+use std::sync::Arc;
 
+use homeostat::k8s_openapi::api::core::v1::ConfigMap;
+use homeostat::kube::ResourceExt;
+use homeostat::{Context, Controller, Manager, Outcome, Result};
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
-use running::{Up, kubectls};
+use running::{Up, eventually, kubectls};
 
 const BOX: &str = "
 apiVersion: v1
@@ -41,6 +45,53 @@ fn a_program_in_a_pod_finds_a_token_that_the_api_knows() {
         let name = up.kubectl(&[&["--token", token.trim()], &whoami[..]].concat());
         assert_eq!(name, "system:serviceaccount:default:default");
     });
+}
+
+/// Answers whatever is called a question.
+async fn answer(config: Arc<ConfigMap>, ctx: Context<ConfigMap>) -> Result<Outcome> {
+    if config.name_any() == "question" {
+        let data = serde_json::json!({ "data": { "answer": "yes" } });
+        ctx.merge_patch_primary(&data).await?;
+    }
+    Ok(Outcome::Done)
+}
+
+#[tokio::test]
+#[ignore = "run by the other test, in a Pod"]
+async fn the_operator_in_a_pod() {
+    homeostat::log::to_stderr();
+    let manager = Manager::from_env().await.unwrap();
+    let controller = Controller::new(answer).named("oracle").namespace("default");
+    manager.with(controller).run().await.unwrap();
+}
+
+#[test]
+fn an_operator_in_a_pod_needs_no_kubeconfig_and_has_the_rights_of_its_account() {
+    let up = Up::start(&[]);
+    let program = std::env::current_exe().unwrap();
+    let pod = serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "operator" },
+        "spec": { "containers": [{
+            "name": "operator", "image": "busybox",
+            "command": [program, "--exact", "the_operator_in_a_pod", "--ignored", "--nocapture"],
+            // Somebody's own kubeconfig is none of its business.
+            "env": [{ "name": "HOME", "value": "/nowhere" }],
+        }] },
+    });
+    up.apply(&pod.to_string());
+    up.kubectl(&["create", "configmap", "question", "--from-literal=is=it there"]);
+    // It waits until it may look, and until then it says what is missing.
+    let says = "serviceaccount:default:default";
+    up.wait_for("pod/operator", ".status.containerStatuses[0].ready", "true");
+    eventually("the operator says what it may not", || {
+        up.kubectl(&["logs", "operator"]).contains(says).then_some(())
+    });
+    let grant = ["create", "rolebinding", "operator", "--clusterrole=edit"];
+    up.kubectl(&[&grant[..], &["--serviceaccount=default:default"]].concat());
+    up.wait_for("configmap/question", ".data.answer", "yes");
+    let shown = ["get", "configmap", "question", "--show-managed-fields", "-o", "json"];
+    let shown = up.kubectl(&shown);
+    assert!(shown.contains(r#""manager": "oracle""#), "{shown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! SIGTERM ends a manager in order, a second one at once. A binary of its own: signals concern the
+//! SIGTERM or SIGINT ends a manager in order, a second one at once. A binary of its own: signals concern the
 //! whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
@@ -11,9 +11,9 @@ use homeostat::{Env, Manager};
 use homeostat_testing::TestCluster;
 use tokio::sync::mpsc;
 
-fn terminate_ourselves() {
+fn send_ourselves(signal: &str) {
     let own = std::process::id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &own]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, &own]).status().unwrap().success());
 }
 
 #[tokio::test]
@@ -38,19 +38,21 @@ async fn one_signal_ends_in_order_and_a_second_one_at_once() {
         (manager.with_runnable(runnable).grace(Duration::from_secs(3600)), said)
     };
 
-    let (patient, mut said) = manager(true);
-    let running = tokio::spawn(patient.run());
-    assert_eq!(said.recv().await, Some("begins"));
-    terminate_ourselves();
-    assert_eq!(said.recv().await, Some("stops"));
-    running.await.unwrap().unwrap();
+    for signal in ["-TERM", "-INT"] {
+        let (patient, mut said) = manager(true);
+        let running = tokio::spawn(patient.run());
+        assert_eq!(said.recv().await, Some("begins"));
+        send_ourselves(signal);
+        assert_eq!(said.recv().await, Some("stops"));
+        running.await.unwrap().unwrap();
 
-    let (stuck, mut said) = manager(false);
-    let running = tokio::spawn(stuck.run());
-    assert_eq!(said.recv().await, Some("begins"));
-    terminate_ourselves();
-    assert_eq!(said.recv().await, Some("stops"));
-    terminate_ourselves();
-    let error = running.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("asked twice"), "{error}");
+        let (stuck, mut said) = manager(false);
+        let running = tokio::spawn(stuck.run());
+        assert_eq!(said.recv().await, Some("begins"));
+        send_ourselves(signal);
+        assert_eq!(said.recv().await, Some("stops"));
+        send_ourselves(signal);
+        let error = running.await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("asked twice"), "{error}");
+    }
 }
