@@ -29,6 +29,7 @@
 mod bundle;
 mod certificate;
 mod conversion;
+mod current;
 mod papers;
 mod review;
 mod self_signed;
@@ -50,6 +51,7 @@ use serde_json::Value;
 pub use certificate::Certificate;
 pub use conversion::Conversion;
 use conversion::Ways;
+use current::Current;
 pub use review::{Answer, Operation, Review};
 pub use self_signed::SelfSigned;
 use serve::Site;
@@ -169,7 +171,7 @@ impl Webhooks {
     ) -> Result<Serving> {
         let Self { address, certificate, .. } = self.clone();
         let handlers = Arc::new(self.site()?);
-        let certificate = certificate::Current::load(certificate, client, env.clone()).await?;
+        let certificate = Current::load(certificate, client, env.clone()).await?;
         let certificate = Arc::new(certificate);
         let site = Site { handlers, env: env.clone(), metrics: metrics.clone() };
         let serving = serve::listen(address, certificate.clone(), site).await?;

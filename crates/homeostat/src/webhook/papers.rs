@@ -14,6 +14,8 @@ use rcgen::{
 };
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+use super::certificate::Pem;
+
 /// Clocks differ: a certificate is good from a little before it was made.
 const EARLIER: Duration = Duration::from_secs(3600);
 /// An authority lives so many times as long as the certificates it signs.
@@ -59,6 +61,12 @@ impl Papers {
         ];
         let bytes = |text: &String| ByteString(text.clone().into_bytes());
         fields.into_iter().map(|(name, text)| (name.to_owned(), bytes(text))).collect()
+    }
+
+    /// What the server shows.
+    pub(super) fn pem(&self) -> Pem {
+        let bytes = |text: &String| text.clone().into_bytes();
+        Pem { certificate: bytes(&self.certificate), key: bytes(&self.key) }
     }
 
     /// Papers that are good now, and when they are to be renewed; the old ones if they will do.

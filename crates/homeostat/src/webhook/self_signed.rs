@@ -20,7 +20,7 @@ use kube::api::{Api, PostParams};
 use tokio::sync::Notify;
 
 use super::bundle;
-use super::certificate::Current;
+use super::current::Current;
 use super::papers::{Papers, Terms};
 use crate::cache::{Caches, Scope};
 use crate::client::is_told;

@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Handler;
-use super::certificate::Current;
+use super::current::Current;
 use crate::Env;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
