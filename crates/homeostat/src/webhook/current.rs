@@ -48,7 +48,7 @@ impl Current {
         let (mut papers, mut problem) = (None, None);
         let used = match &origin {
             Origin::SelfSigned(own) => match own.papers(client, &env).await {
-                Ok((own, _)) => Some(papers.insert(own).pem()),
+                Ok(kept) => Some(papers.insert(kept.papers).pem()),
                 Err(error) if error.may_pass() => {
                     problem = Some(error.chain());
                     None

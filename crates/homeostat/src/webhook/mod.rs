@@ -30,6 +30,7 @@ mod bundle;
 mod certificate;
 mod conversion;
 mod current;
+mod keep;
 mod papers;
 mod review;
 mod self_signed;
