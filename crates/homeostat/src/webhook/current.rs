@@ -11,6 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use super::certificate::{Certificate, Origin, Pem};
 use super::papers::Papers;
 use super::self_signed::SelfSigned;
+use crate::cache::{Informer, SourceState};
 use crate::error::{Error, Result};
 
 /// The files are not looked at more often than this.
@@ -32,6 +33,8 @@ struct State {
     problem: Option<String>,
     /// Where it comes from, if the server made it for itself.
     papers: Option<Papers>,
+    /// Who tells that those papers, or whoever is to trust them, have changed.
+    followed: Vec<Informer>,
 }
 
 impl Current {
@@ -62,8 +65,8 @@ impl Current {
             }
         };
         let acceptor = used.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
-        let looked = env.instant();
-        let state = State { acceptor, used, looked, problem, papers };
+        let (looked, followed) = (env.instant(), Vec::new());
+        let state = State { acceptor, used, looked, problem, papers, followed };
         Ok(Self { origin, env, state: Mutex::new(state) })
     }
 
@@ -146,6 +149,11 @@ impl Current {
         self.with(|state| state.problem = problem);
     }
 
+    /// Without these nobody hears what changes, so their troubles are the renewal's.
+    pub(super) fn follow(&self, informers: Vec<Informer>) {
+        self.with(|state| state.followed = informers);
+    }
+
     /// What is wrong with the renewal. Files are looked at here, too, because nobody connects to a
     /// server that is not ready: one bad renewal would otherwise be the end of it. They are two
     /// small files in a while, so whoever asks waits for them.
@@ -153,7 +161,14 @@ impl Current {
         if self.is_due() {
             self.look();
         }
-        self.with(|state| state.problem.clone())
+        let (problem, followed) =
+            self.with(|state| (state.problem.clone(), state.followed.clone()));
+        let pending = followed.iter().filter_map(|informer| match informer.state() {
+            SourceState::Pending(why) => Some(format!("not followed: {why}")),
+            _ => None,
+        });
+        let problems: Vec<String> = problem.into_iter().chain(pending).collect();
+        (!problems.is_empty()).then(|| problems.join(", "))
     }
 
     fn with<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {

@@ -117,7 +117,7 @@ impl SelfSigned {
         current: Arc<Current>,
     ) {
         let changed = Arc::new(Notify::new());
-        let _followed = self.follow(&caches, &changed);
+        current.follow(self.follow(&caches, &changed));
         let (mut failures, mut pace) = (0, Pace::default());
         loop {
             let mut wrote = false;

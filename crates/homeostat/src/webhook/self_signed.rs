@@ -40,8 +40,8 @@ const TRIES: u32 = 5;
 /// While the API is away at the start, the server has no certificate and answers nobody, and the
 /// readiness says so.
 ///
-/// It takes the permission to get, create, update and watch the Secret, and to get, update and watch
-/// the configurations.
+/// It takes the permission to get, list, watch, create and update the Secret, and to get, list, watch
+/// and update the configurations; the readiness says what is missing.
 ///
 /// ```
 /// use homeostat::webhook::{Certificate, SelfSigned, Webhooks};
