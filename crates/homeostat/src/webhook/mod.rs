@@ -28,6 +28,7 @@
 
 mod bundle;
 mod certificate;
+mod converse;
 mod conversion;
 mod current;
 mod keep;
@@ -50,12 +51,12 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 pub use certificate::Certificate;
+use converse::Site;
 pub use conversion::Conversion;
 use conversion::Ways;
 use current::Current;
 pub use review::{Answer, Operation, Review};
 pub use self_signed::SelfSigned;
-use serve::Site;
 pub(crate) use serve::{Observer, Serving};
 
 use crate::Env;
