@@ -8,7 +8,17 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::kind::Kind;
 
-/// Writes the bundle where it is not yet; `false` when there is no such configuration.
+/// How a configuration was found.
+pub(super) enum Told {
+    /// There is none.
+    Missing,
+    /// It had the bundle already.
+    Before,
+    /// The bundle was written into it.
+    Now,
+}
+
+/// Writes the bundle where it is not yet.
 ///
 /// # Errors
 /// What the API says; a conflict when somebody else wrote meanwhile.
@@ -17,14 +27,15 @@ pub(super) async fn tell(
     kind: &Kind,
     name: &str,
     bundle: &str,
-) -> Result<bool> {
+) -> Result<Told> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind.api_resource());
-    let Some(mut configuration) = api.get_opt(name).await? else { return Ok(false) };
-    if put(&mut configuration.data, &STANDARD.encode(bundle)) {
-        api.replace(name, &PostParams::default(), &configuration).await?;
-        tracing::info!(%kind, name, "its webhooks trust the certificate");
+    let Some(mut configuration) = api.get_opt(name).await? else { return Ok(Told::Missing) };
+    if !put(&mut configuration.data, &STANDARD.encode(bundle)) {
+        return Ok(Told::Before);
     }
-    Ok(true)
+    api.replace(name, &PostParams::default(), &configuration).await?;
+    tracing::info!(%kind, name, "its webhooks trust the certificate");
+    Ok(Told::Now)
 }
 
 /// Puts the bundle into every webhook; whether that changes anything.

@@ -1,32 +1,24 @@
-//! The certificate of the webhook server: given once, kept in files that somebody renews, or made
-//! by the server for itself.
+//! The certificate of the webhook server, as its user names it: given once, kept in files that
+//! somebody renews, or made by the server for itself. It never decides when to look again.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
-use homeostat_env::Env;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-use super::papers::Papers;
 use super::self_signed::SelfSigned;
-use crate::error::{Error, Result};
-
-/// The files are not looked at more often than this.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Where the certificate and its key come from.
 #[derive(Clone)]
-pub struct Certificate(Origin);
+pub struct Certificate(pub(super) Origin);
 
 #[derive(Clone)]
-enum Origin {
-    Pem { certificate: Vec<u8>, key: Vec<u8> },
+pub(super) enum Origin {
+    Given(Pem),
     Files { certificate: PathBuf, key: PathBuf },
     SelfSigned(SelfSigned),
 }
@@ -34,12 +26,13 @@ enum Origin {
 impl Certificate {
     /// Certificate chain and key as PEM text, good for as long as the process runs.
     pub fn pem(certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
-        Self(Origin::Pem { certificate: certificate.into(), key: key.into() })
+        Self(Origin::Given(Pem { certificate: certificate.into(), key: key.into() }))
     }
 
-    /// Certificate chain and key in PEM files. They are read at the start and again when they have
-    /// changed and somebody connects, so that a renewed certificate needs no restart; one that
-    /// cannot be read leaves the last good one in use and shows in the readiness.
+    /// Certificate chain and key in PEM files. They are read at the start, and again when somebody
+    /// connects or asks for the readiness, so that a renewed certificate needs no restart; one that
+    /// cannot be used leaves the last good one in use and shows in the readiness until the files are
+    /// good again.
     pub fn files(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self(Origin::Files { certificate: certificate.into(), key: key.into() })
     }
@@ -61,7 +54,7 @@ impl Certificate {
 impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Origin::Pem { .. } => f.write_str("Certificate"),
+            Origin::Given(_) => f.write_str("Certificate"),
             Origin::Files { certificate, .. } => {
                 write!(f, "Certificate({})", certificate.display())
             }
@@ -70,208 +63,41 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The certificate in use.
-pub(super) struct Current {
-    origin: Origin,
-    env: Env,
-    state: Mutex<State>,
+/// A certificate chain and its key as PEM text. It holds a secret and is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Pem {
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
-struct State {
-    /// `None` until the API gives the server its papers.
-    acceptor: Option<TlsAcceptor>,
-    changed: Option<SystemTime>,
-    looked: Instant,
-    problem: Option<String>,
-    /// Where it comes from, if the server made it for itself.
-    papers: Option<Papers>,
-}
-
-impl Current {
-    /// The certificate that is there. One that is kept by an API which is away comes later.
+impl Pem {
+    /// What two files have.
     ///
     /// # Errors
-    /// When it cannot be read or made.
-    pub(super) async fn load(
-        certificate: Certificate,
-        client: &kube::Client,
-        env: Env,
-    ) -> Result<Self> {
-        let Certificate(origin) = certificate;
-        let changed = changed(&origin).await;
-        let (mut papers, mut problem) = (None, None);
-        let acceptor = match &origin {
-            Origin::SelfSigned(own) => match own.papers(client, &env).await {
-                Ok((own, _)) => {
-                    let own = papers.insert(own);
-                    Some(tls(own.certificate.as_bytes(), own.key.as_bytes()))
-                }
-                Err(error) if error.may_pass() => {
-                    problem = Some(error.chain());
-                    None
-                }
-                Err(error) => return Err(error),
-            },
-            given => Some(acceptor(given).await),
+    /// Which of them cannot be read, and why.
+    pub(super) fn read(certificate: &Path, key: &Path) -> Result<Self, String> {
+        let read = |path: &Path| {
+            let text = std::fs::read(path);
+            text.map_err(|error| format!("{} cannot be read: {error}", path.display()))
         };
-        let acceptor = acceptor.transpose().map_err(Error::terminal)?;
-        let state = State { acceptor, changed, looked: env.instant(), problem, papers };
-        Ok(Self { origin, env, state: Mutex::new(state) })
+        Ok(Self { certificate: read(certificate)?, key: read(key)? })
     }
 
-    /// The certificate for the next connection: the renewed one if there is one; `None` while the
-    /// server has none yet.
-    pub(super) async fn acceptor(&self) -> Option<TlsAcceptor> {
-        let now = self.env.instant();
-        let before = self.with(|state| {
-            let due = now.saturating_duration_since(state.looked) >= LOOK_EVERY;
-            due.then(|| {
-                state.looked = now;
-                state.changed
-            })
-        });
-        if let Some(before) = before {
-            let changed = changed(&self.origin).await;
-            if changed != before {
-                let fresh = acceptor(&self.origin).await;
-                self.with(|state| match fresh {
-                    Ok(acceptor) => {
-                        (state.acceptor, state.changed, state.problem) =
-                            (Some(acceptor), changed, None);
-                        tracing::info!("the certificate was renewed");
-                    }
-                    Err(problem) => {
-                        tracing::warn!(problem, "the certificate stays as it was");
-                        state.problem = Some(problem);
-                    }
-                });
-            }
-        }
-        self.with(|state| state.acceptor.clone())
-    }
-
-    /// What the server makes for itself.
-    pub(super) fn self_signed(&self) -> Option<&SelfSigned> {
-        match &self.origin {
-            Origin::SelfSigned(own) => Some(own),
-            Origin::Pem { .. } | Origin::Files { .. } => None,
-        }
-    }
-
-    /// Uses those from the next connection on.
-    pub(super) fn renew(&self, papers: Papers) -> Result<(), String> {
-        let acceptor = tls(papers.certificate.as_bytes(), papers.key.as_bytes())?;
-        self.with(|state| (state.acceptor, state.papers) = (Some(acceptor), Some(papers)));
-        Ok(())
-    }
-
-    /// Whether who trusts the certificate in use trusts that of `papers`, or will soon trust neither.
-    pub(super) fn is_no_worse(&self, papers: &Papers) -> bool {
-        let now = self.env.now();
-        self.with(|state| {
-            let used = state.papers.as_ref();
-            used.is_none_or(|used| used.bundle == papers.bundle || used.ends_soon(now))
-        })
-    }
-
-    pub(super) fn set_problem(&self, problem: Option<String>) {
-        self.with(|state| state.problem = problem);
-    }
-
-    /// What is wrong with the renewal.
-    pub(super) fn problem(&self) -> Option<String> {
-        self.with(|state| state.problem.clone())
-    }
-
-    fn with<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// When the files last changed.
-async fn changed(origin: &Origin) -> Option<SystemTime> {
-    let Origin::Files { certificate, key } = origin else { return None };
-    let mut newest = None;
-    for path in [certificate, key] {
-        let metadata = tokio::fs::metadata(path).await.ok();
-        newest = newest.max(metadata.and_then(|metadata| metadata.modified().ok()));
-    }
-    newest
-}
-
-async fn acceptor(origin: &Origin) -> Result<TlsAcceptor, String> {
-    let (certificate, key) = match origin {
-        Origin::Pem { certificate, key } => (certificate.clone(), key.clone()),
-        Origin::Files { certificate, key } => (read(certificate).await?, read(key).await?),
-        Origin::SelfSigned(_) => return Err("it is not known yet".to_owned()),
-    };
-    tls(&certificate, &key)
-}
-
-fn tls(certificate: &[u8], key: &[u8]) -> Result<TlsAcceptor, String> {
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
-        .collect::<Result<_, _>>()
-        .map_err(|error| format!("the certificate cannot be read: {error}"))?;
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|error| format!("the key of the certificate cannot be read: {error}"))?;
-    let config =
-        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-            .map_err(|error| format!("the certificate cannot be used: {error}"))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-async fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let text = tokio::fs::read(path).await;
-    text.map_err(|error| format!("{} cannot be read: {error}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-
-    fn write(folder: &Path, minute: u64, certificate: &str, key: &str) {
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(60 * minute);
-        for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-            std::fs::write(folder.join(name), text).unwrap();
-            let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
-            file.set_modified(time).unwrap();
-        }
-    }
-
-    /// A client that is not asked.
-    fn nobody() -> kube::Client {
-        let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-            Err::<http::Response<kube::client::Body>, _>(crate::error::BoxError::from("nobody"))
-        });
-        kube::Client::new(service, "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
-        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
-        let folder = tempfile::tempdir().unwrap();
-        let made = || {
-            let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-            (made.cert.pem(), made.signing_key.serialize_pem())
-        };
-        let (first, second) = (made(), made());
-        write(folder.path(), 1, &first.0, &first.1);
-        let (nobody, folder_of) = (nobody(), Certificate::folder(folder.path()));
-        let current = Current::load(folder_of, &nobody, env.clone()).await.unwrap();
-        let config = async || Arc::as_ptr(current.acceptor().await.unwrap().config());
-        let before = config().await;
-        write(folder.path(), 2, "nonsense", "nonsense");
-        assert_eq!(config().await, before, "not looked at yet");
-        env.sleep(LOOK_EVERY).await;
-        assert_eq!(config().await, before, "the last good one");
-        assert!(current.problem().unwrap().contains("key of the certificate cannot be read"));
-        write(folder.path(), 3, &second.0, &second.1);
-        env.sleep(LOOK_EVERY).await;
-        assert_ne!(config().await, before);
-        assert_eq!(current.problem(), None);
+    /// What shows the certificate to those who connect. It offers HTTP/1.1 alone.
+    ///
+    /// # Errors
+    /// Why the certificate cannot be used.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&self.certificate)
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("the certificate cannot be read: {error}"))?;
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .map_err(|error| format!("the key of the certificate cannot be read: {error}"))?;
+        let config =
+            ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+                .map_err(|error| format!("the certificate cannot be used: {error}"))?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }

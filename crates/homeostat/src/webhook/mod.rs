@@ -28,7 +28,10 @@
 
 mod bundle;
 mod certificate;
+mod converse;
 mod conversion;
+mod current;
+mod keep;
 mod papers;
 mod review;
 mod self_signed;
@@ -48,11 +51,12 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 pub use certificate::Certificate;
+use converse::Site;
 pub use conversion::Conversion;
 use conversion::Ways;
+use current::Current;
 pub use review::{Answer, Operation, Review};
 pub use self_signed::SelfSigned;
-use serve::Site;
 pub(crate) use serve::{Observer, Serving};
 
 use crate::Env;
@@ -169,7 +173,7 @@ impl Webhooks {
     ) -> Result<Serving> {
         let Self { address, certificate, .. } = self.clone();
         let handlers = Arc::new(self.site()?);
-        let certificate = certificate::Current::load(certificate, client, env.clone()).await?;
+        let certificate = Current::load(certificate, client, env.clone()).await?;
         let certificate = Arc::new(certificate);
         let site = Site { handlers, env: env.clone(), metrics: metrics.clone() };
         let serving = serve::listen(address, certificate.clone(), site).await?;

@@ -1,7 +1,7 @@
 //! An authority and the certificate it signed: when they are good, and what takes their place when
 //! they no longer are. It decides by the time it is told and never asks anybody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ use rcgen::{
     KeyUsagePurpose, PublicKeyData, SerialNumber,
 };
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::certificate::Pem;
 
 /// Clocks differ: a certificate is good from a little before it was made.
 const EARLIER: Duration = Duration::from_secs(3600);
@@ -61,7 +63,14 @@ impl Papers {
         fields.into_iter().map(|(name, text)| (name.to_owned(), bytes(text))).collect()
     }
 
-    /// Papers that are good now, and when they are to be renewed; the old ones if they will do.
+    /// What the server shows.
+    pub(super) fn pem(&self) -> Pem {
+        let bytes = |text: &String| text.clone().into_bytes();
+        Pem { certificate: bytes(&self.certificate), key: bytes(&self.key) }
+    }
+
+    /// Papers that are good now, and when they are to be renewed; the old ones if they will do, for
+    /// names that nobody asks for here, too: replicas of two releases may want different ones.
     pub(super) fn renewed(
         old: Option<Self>,
         terms: &Terms<'_>,
@@ -70,28 +79,38 @@ impl Papers {
         let now = env.now();
         let authority = old.as_ref().and_then(Self::authority);
         let authority = authority.filter(|seen| seen.due > now);
+        let mut names = terms.wanted();
         if let (Some(papers), Some(authority)) = (&old, &authority)
-            && let Some(due) = papers.certificate_due(authority, terms)
-            && due > now
+            && let Some(seen) = papers.certificate_of(authority)
+            && seen.due > now
         {
-            return Ok((papers.clone(), due.min(authority.due)));
+            if names.is_subset(&seen.names) {
+                return Ok((papers.clone(), seen.due.min(authority.due)));
+            }
+            // Whoever wants the other names would take ours away in turn, and we theirs for ever.
+            names.extend(seen.names);
         }
         let failed = |error: rcgen::Error| format!("no certificate could be made: {error}");
+        let authority_due = authority.as_ref().map_or(Timestamp::MAX, |seen| seen.due);
+        let certify = |authority: &str, key: &str| {
+            let names = names.into_iter().collect();
+            sign(authority, key, names, terms, env).map_err(failed)
+        };
         let papers = match (old, authority) {
             (Some(Self { bundle, authority_key, .. }), Some(authority)) => {
-                let signed = sign(&authority.pem, &authority_key, terms, env).map_err(failed)?;
+                let signed = certify(&authority.pem, &authority_key)?;
                 Self { bundle, authority_key, certificate: signed.0, key: signed.1 }
             }
             (old, _) => {
                 let (pem, authority_key) = found(terms, env).map_err(failed)?;
-                let signed = sign(&pem, &authority_key, terms, env).map_err(failed)?;
+                let signed = certify(&pem, &authority_key)?;
                 let before = old.and_then(|old| first_pem(&old.bundle).map(str::to_owned));
                 let bundle = pem + &before.unwrap_or_default();
                 Self { bundle, authority_key, certificate: signed.0, key: signed.1 }
             }
         };
-        let due = due(now, seconds(now) + i64::try_from(terms.lifetime.as_secs()).unwrap_or(0));
-        Ok((papers, due))
+        let lifetime = i64::try_from(terms.lifetime.as_secs()).unwrap_or(0);
+        Ok((papers, due(seconds(now), seconds(now) + lifetime).min(authority_due)))
     }
 
     /// Whether the certificate is good for hardly any longer.
@@ -107,13 +126,20 @@ impl Papers {
         seen.is_authority.then_some(seen)
     }
 
-    /// When the certificate is to be renewed; `None` when it will not do at all.
-    fn certificate_due(&self, authority: &Seen, terms: &Terms<'_>) -> Option<Timestamp> {
+    /// The certificate, if that authority signed it and its key is here.
+    fn certificate_of(&self, authority: &Seen) -> Option<Seen> {
         let seen = Seen::read(&self.certificate, &self.key)?;
-        let mut wanted = terms.names.to_vec();
-        wanted.sort_unstable();
-        wanted.dedup();
-        (seen.issuer == authority.subject && seen.names == wanted).then_some(seen.due)
+        (seen.issuer == authority.subject).then_some(seen)
+    }
+}
+
+impl Terms<'_> {
+    /// The names as a certificate tells them: addresses have many spellings and one of them there.
+    fn wanted(&self) -> BTreeSet<String> {
+        let told = |name: &String| {
+            name.parse::<IpAddr>().map_or_else(|_| name.clone(), |address| address.to_string())
+        };
+        self.names.iter().map(told).collect()
     }
 }
 
@@ -122,7 +148,7 @@ struct Seen {
     pem: String,
     subject: String,
     issuer: String,
-    names: Vec<String>,
+    names: BTreeSet<String>,
     is_authority: bool,
     /// When a third of its life is left.
     due: Timestamp,
@@ -141,17 +167,18 @@ impl Seen {
         }
         let alternative = certificate.subject_alternative_name().ok()?;
         let names = alternative.iter().flat_map(|names| &names.value.general_names);
-        let mut names: Vec<String> = names.filter_map(name).collect();
-        names.sort_unstable();
+        let names = names.filter_map(name).collect();
         let validity = certificate.validity();
         let (from, until) = (validity.not_before.timestamp(), validity.not_after.timestamp());
+        // The hour that is given to other clocks is no part of its life.
+        let made = from.saturating_add(EARLIER.as_secs().cast_signed());
         Some(Self {
             pem: pem.to_owned(),
             subject: certificate.subject().to_string(),
             issuer: certificate.issuer().to_string(),
             names,
             is_authority: certificate.is_ca(),
-            due: due(Timestamp::from_second(from).ok()?, until),
+            due: due(made, until),
             until,
         })
     }
@@ -169,9 +196,9 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// When a third of the time from `from` to `until` (in seconds) is left.
-fn due(from: Timestamp, until: i64) -> Timestamp {
-    let third = (until - seconds(from)) / 3;
+/// When a third of the time from `made` to `until` (in seconds) is left.
+fn due(made: i64, until: i64) -> Timestamp {
+    let third = until.saturating_sub(made).max(0) / 3;
     Timestamp::from_second(until.saturating_sub(third)).unwrap_or(Timestamp::MAX)
 }
 
@@ -202,12 +229,13 @@ fn found(terms: &Terms<'_>, env: &Env) -> Result<(String, String), rcgen::Error>
 fn sign(
     authority: &str,
     authority_key: &str,
+    names: Vec<String>,
     terms: &Terms<'_>,
     env: &Env,
 ) -> Result<(String, String), rcgen::Error> {
     let issuer = Issuer::from_ca_cert_pem(authority, KeyPair::from_pem(authority_key)?)?;
     let key = KeyPair::generate()?;
-    let mut parameters = parameters(terms.names.to_vec(), terms.lifetime, env)?;
+    let mut parameters = parameters(names, terms.lifetime, env)?;
     let name = terms.names.first().cloned().unwrap_or_default();
     parameters.distinguished_name.push(DnType::CommonName, name);
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -238,9 +266,17 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 3600);
 
     fn renewed(old: Option<&Papers>, names: &[&str], env: &Env) -> (Papers, Timestamp) {
+        renewed_for(90 * DAY, old, names, env)
+    }
+
+    fn renewed_for(
+        lifetime: Duration,
+        old: Option<&Papers>,
+        names: &[&str],
+        env: &Env,
+    ) -> (Papers, Timestamp) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let terms = Terms { names: &names, lifetime: 90 * DAY };
-        Papers::renewed(old.cloned(), &terms, env).unwrap()
+        Papers::renewed(old.cloned(), &Terms { names: &names, lifetime }, env).unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -265,6 +301,38 @@ mod tests {
         env.sleep(250 * DAY).await;
         let (fourth, _) = renewed(Some(&third), &names, &env);
         assert!(!fourth.bundle.contains(first_pem(&first.bundle).unwrap()), "but no others");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn papers_are_kept_for_two_thirds_of_their_life_however_short_it_is() {
+        let env = Env::simulated(1, "2026-01-01T00:00:00Z".parse().unwrap());
+        for seconds in [15, 600, 1800, 6 * 3600, 90 * 24 * 3600] {
+            let life = Duration::from_secs(seconds);
+            let (first, due) = renewed_for(life, None, &["a"], &env);
+            let (same, still_due) = renewed_for(life, Some(&first), &["a"], &env);
+            assert!(same == first, "{seconds} s: renewed at once");
+            assert_eq!((due, still_due), (env.now() + life * 2 / 3, due), "{seconds} s");
+            env.sleep(life * 2 / 3 - Duration::from_secs(1)).await;
+            assert!(renewed_for(life, Some(&first), &["a"], &env).0 == first, "{seconds} s");
+            env.sleep(Duration::from_secs(1)).await;
+            assert!(renewed_for(life, Some(&first), &["a"], &env).0 != first, "{seconds} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn replicas_that_want_different_names_are_content_with_the_same_papers() {
+        let env = Env::simulated(1, "2026-01-01T00:00:00Z".parse().unwrap());
+        let (old_release, new_release) = (["a", "b"], ["b", "0:0::1"]);
+        let (first, _) = renewed(None, &old_release, &env);
+        let (wider, _) = renewed(Some(&first), &new_release, &env);
+        assert!(wider != first);
+        assert!(renewed(Some(&wider), &old_release, &env).0 == wider, "they take turns");
+        assert!(renewed(Some(&wider), &new_release, &env).0 == wider);
+        // What nobody wants any more goes when the papers are renewed in any case.
+        env.sleep(61 * DAY).await;
+        let (narrow, _) = renewed(Some(&wider), &new_release, &env);
+        let seen = Seen::read(&narrow.certificate, &narrow.key).unwrap();
+        assert_eq!(seen.names, ["::1", "b"].map(str::to_owned).into());
     }
 
     #[test]

@@ -1,12 +1,8 @@
 //! Certificates that the webhook server makes for itself: kept in a Secret that all replicas share,
-//! renewed in time, and told to whoever is to ask the server.
-//!
-//! A round brings everything into order: the Secret, the configurations that name its authority,
-//! the certificate in use. There is a round at the start, whenever one of them changes, and when
-//! the papers are due.
+//! renewed in time, and told to whoever is to ask the server. Here is what a user says of them, and
+//! how the Secret is read and written; it never does so by itself, see [`super::keep`].
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_env::Env;
@@ -17,22 +13,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
-use tokio::sync::Notify;
 
-use super::bundle;
-use super::certificate::Current;
 use super::papers::{Papers, Terms};
-use crate::cache::{Caches, Scope};
-use crate::client::is_told;
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::Kind;
-use crate::queue::Backoff;
 
 /// How long a certificate is good unless told otherwise.
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 3600);
-/// A round that an API has no time for waits no longer than this for the next one.
-const SOON: Duration = Duration::from_secs(30);
 /// So often a write that met somebody else's is tried again at once.
 const TRIES: u32 = 5;
 
@@ -43,13 +31,17 @@ const TRIES: u32 = 5;
 /// A certificate is renewed when a third of its life is left. The authority, which lives four times
 /// as long, is renewed likewise; the one before it stays trusted for its time. The authority is
 /// written into the `caBundle` of every webhook of the configurations named here, and put back
-/// when somebody takes it out.
+/// when somebody takes it out: at once, and further and further apart when it is taken out again and
+/// again.
+///
+/// Replicas that are reached by different names, as in a rolling update that adds one, share a
+/// certificate for all of them.
 ///
 /// While the API is away at the start, the server has no certificate and answers nobody, and the
 /// readiness says so.
 ///
-/// It takes the permission to get, create, update and watch the Secret, and to get, update and watch
-/// the configurations.
+/// It takes the permission to get, list, watch, create and update the Secret, and to get, list, watch
+/// and update the configurations; the readiness says what is missing.
 ///
 /// ```
 /// use homeostat::webhook::{Certificate, SelfSigned, Webhooks};
@@ -61,10 +53,20 @@ const TRIES: u32 = 5;
 /// ```
 #[derive(Clone)]
 pub struct SelfSigned {
-    secret: Key,
+    pub(super) secret: Key,
     names: Vec<String>,
     lifetime: Duration,
-    told: Vec<(Kind, String)>,
+    /// Who is told whom to trust.
+    pub(super) told: Vec<(Kind, String)>,
+}
+
+/// Papers that are good now.
+pub(super) struct Kept {
+    pub(super) papers: Papers,
+    /// When they are to be renewed.
+    pub(super) due: Timestamp,
+    /// Whether they were renewed just now, and so written into the Secret.
+    pub(super) is_renewed: bool,
 }
 
 impl SelfSigned {
@@ -121,12 +123,11 @@ impl SelfSigned {
         self
     }
 
-    /// Papers that are good now, from the Secret or into it, and when they are due.
-    pub(super) async fn papers(
-        &self,
-        client: &kube::Client,
-        env: &Env,
-    ) -> Result<(Papers, Timestamp)> {
+    /// Papers that are good now, from the Secret or into it.
+    ///
+    /// # Errors
+    /// When the Secret cannot be read or written, or no certificate can be made for these names.
+    pub(super) async fn papers(&self, client: &kube::Client, env: &Env) -> Result<Kept> {
         if self.names.is_empty() {
             return Err(Error::terminal("a self-signed certificate needs a service or a host"));
         }
@@ -140,7 +141,7 @@ impl SelfSigned {
             let (papers, due) =
                 Papers::renewed(old.clone(), &terms, env).map_err(Error::terminal)?;
             if old.as_ref() == Some(&papers) {
-                return Ok((papers, due));
+                return Ok(Kept { papers, due, is_renewed: false });
             }
             let is_new = secret.is_none();
             let mut secret = secret.unwrap_or_default();
@@ -157,93 +158,13 @@ impl SelfSigned {
             match written.map_err(Error::from) {
                 Ok(_) => {
                     tracing::info!(secret = %self.secret, "the certificate was renewed");
-                    return Ok((papers, due));
+                    return Ok(Kept { papers, due, is_renewed: true });
                 }
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error),
             }
         }
         Err(Error::transient(format!("Secret {} is written by others all the time", self.secret)))
-    }
-
-    /// One round; returns when the papers are due. What is trusted goes before what is shown: a
-    /// certificate of another authority waits until all are told, or until the one in use ends.
-    ///
-    /// # Errors
-    /// What kept somebody from being told; the others are.
-    async fn round(
-        &self,
-        client: &kube::Client,
-        env: &Env,
-        current: &Current,
-    ) -> Result<Timestamp> {
-        let (papers, due) = self.papers(client, env).await?;
-        let (mut missing, mut untold) = (Vec::new(), Vec::new());
-        for (kind, name) in &self.told {
-            match bundle::tell(client, kind, name, &papers.bundle).await {
-                Ok(true) => {}
-                Ok(false) => missing.push(format!("{kind} {name} is not there")),
-                Err(error) => {
-                    untold.push(format!("{kind} {name} cannot be told: {}", error.chain()));
-                }
-            }
-        }
-        if untold.is_empty() || current.is_no_worse(&papers) {
-            current.renew(papers).map_err(Error::terminal)?;
-        }
-        if !untold.is_empty() {
-            untold.append(&mut missing);
-            return Err(Error::transient(untold.join(", ")));
-        }
-        current.set_problem((!missing.is_empty()).then(|| missing.join(", ")));
-        Ok(due)
-    }
-
-    /// Keeps everything in order for ever.
-    pub(super) async fn keep(
-        self,
-        client: kube::Client,
-        caches: Caches,
-        env: Env,
-        current: Arc<Current>,
-    ) {
-        let changed = Arc::new(Notify::new());
-        let told = self.told.iter().map(|(kind, name)| (kind.clone(), Key::cluster(&**name)));
-        let secret = (Kind::of::<Secret>(), self.secret.clone());
-        let informers = told.chain([secret]).map(|(kind, key)| {
-            let informer = caches.informer(kind, Scope::object(&key));
-            let changed = Arc::clone(&changed);
-            informer.on_event(move |_| changed.notify_one());
-            informer.start();
-            informer
-        });
-        let _followed: Vec<_> = informers.collect();
-        let mut failures = 0;
-        loop {
-            let delay = match self.round(&client, &env, &current).await {
-                Ok(due) => {
-                    failures = 0;
-                    Duration::try_from(due.duration_since(env.now())).unwrap_or_default()
-                }
-                Err(error) => {
-                    let why = error.chain();
-                    if is_told(&error) {
-                        tracing::debug!(why, "the webhooks' certificate is not in order");
-                    } else {
-                        tracing::warn!(why, "the webhooks' certificate is not in order");
-                    }
-                    current.set_problem(Some(why));
-                    let delay = Backoff::default().delay(failures, env.random_unit());
-                    failures += 1;
-                    if error.may_pass() { delay.min(SOON) } else { delay }
-                }
-            };
-            tokio::select! {
-                biased;
-                () = changed.notified() => {}
-                () = env.sleep(delay) => {}
-            }
-        }
     }
 }
 

@@ -13,6 +13,20 @@ use super::{
 };
 use crate::error::{Error, Result};
 
+/// A certificate for the local host, and its key.
+pub(super) fn made() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+/// A client that is not asked.
+pub(super) fn nobody() -> kube::Client {
+    let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+        Err::<http::Response<kube::client::Body>, _>(crate::error::BoxError::from("nobody"))
+    });
+    kube::Client::new(service, "default")
+}
+
 fn webhooks() -> Webhooks {
     Webhooks::new(([127, 0, 0, 1], 0), Certificate::pem("", ""))
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod caller;
+mod fight;
 mod refusal;
 mod restart;
 mod stop;

@@ -9,7 +9,7 @@ use homeostat::kube::api::{Api, DeleteParams, PostParams};
 use homeostat::kube::client::Body;
 use homeostat::webhook::{Certificate, Webhooks};
 use homeostat::{Env, Manager};
-use homeostat_testing::object;
+use homeostat_testing::{object, on_cluster};
 use http::{Request, Response};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -22,15 +22,16 @@ use serde_json::json;
 use super::caller::connect;
 use super::{asking, bundle_other_than, on_the_wire, own_certificate, untrusting};
 
-/// `client`, which may not write mutating configurations.
-fn refused(client: &Client) -> Client {
+/// `client`, some of whose requests are forbidden.
+fn refused(
+    client: &Client,
+    is_refused: impl Fn(&Request<Body>) -> bool + Clone + Send + 'static,
+) -> Client {
     let inner = client.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let inner = inner.clone();
-        let writes = request.method() == "PUT";
-        let refuses = writes && request.uri().path().contains("/mutatingwebhookconfigurations/");
+        let (inner, is_refused) = (inner.clone(), is_refused(&request));
         async move {
-            if refuses {
+            if is_refused {
                 let status = json!({ "apiVersion": "v1", "kind": "Status", "status": "Failure",
                     "code": 403, "reason": "Forbidden", "message": "a rule is missing" });
                 let body = Body::from(status.to_string().into_bytes());
@@ -58,7 +59,11 @@ fn a_configuration_that_cannot_be_told_holds_back_neither_the_others_nor_the_ren
         let own = own_certificate(&cluster);
         let own = own.mutating(&cluster.namespace).validating(&cluster.namespace);
         let webhooks = Webhooks::new(([127, 0, 0, 1], 0), Certificate::self_signed(own));
-        let manager = Manager::new(refused(&cluster.client), env.clone());
+        let client = refused(&cluster.client, |request| {
+            let path = request.uri().path();
+            request.method() == "PUT" && path.contains("/mutatingwebhookconfigurations/")
+        });
+        let manager = Manager::new(client, env.clone());
         let running = manager.webhooks(webhooks).start().await.unwrap();
         let address = running.webhook_address().unwrap();
         let told = bundle_other_than(&cluster, None);
@@ -91,6 +96,36 @@ fn a_configuration_that_cannot_be_told_holds_back_neither_the_others_nor_the_ren
         running.stop().await.unwrap();
         mutating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
         validating.delete(&cluster.namespace, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn who_may_not_follow_the_secret_is_not_ready_and_says_why() {
+    on_cluster(async |cluster| {
+        let is_forbidden = Arc::new(AtomicBool::new(true));
+        let flag = Arc::clone(&is_forbidden);
+        // It may be read by its name, but neither listed nor watched.
+        let client = refused(&cluster.client, move |request| {
+            let follows = request.method() == "GET" && request.uri().path().ends_with("/secrets");
+            follows && flag.load(Ordering::SeqCst)
+        });
+        let own = Certificate::self_signed(own_certificate(&cluster));
+        let webhooks = Webhooks::new(([127, 0, 0, 1], 0), own);
+        let manager = Manager::new(client, cluster.env.clone()).webhooks(webhooks);
+        let running = manager.start().await.unwrap();
+        let health = async |is_ready: bool| {
+            while running.health().is_ready() != is_ready {
+                cluster.env.sleep(Duration::from_millis(50)).await;
+            }
+            running.health().to_string()
+        };
+        let limit = Duration::from_secs(120);
+        let words = cluster.env.timeout(limit, health(false)).await.expect("it is ready");
+        assert!(words.contains("not ok webhooks: not followed: Secret: "), "{words}");
+        assert!(words.contains("a rule is missing"), "{words}");
+        is_forbidden.store(false, Ordering::SeqCst);
+        cluster.env.timeout(limit, health(true)).await.expect("it is not ready");
+        running.stop().await.unwrap();
     });
 }
 

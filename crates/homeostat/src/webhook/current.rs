@@ -1,0 +1,258 @@
+//! The certificate in use, and what is wrong with its renewal. Files are looked at when somebody
+//! connects or asks for the readiness, and never otherwise: nothing here runs by itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use homeostat_env::Env;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+use super::certificate::{Certificate, Origin, Pem};
+use super::papers::Papers;
+use super::self_signed::SelfSigned;
+use crate::cache::{Informer, SourceState};
+use crate::error::{Error, Result};
+
+/// The files are not looked at more often than this.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// The certificate in use.
+pub(super) struct Current {
+    origin: Origin,
+    env: Env,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// `None` until the API gives the server its papers.
+    acceptor: Option<TlsAcceptor>,
+    /// What it was made of at first; if that was files, what they had when they were last good.
+    used: Option<Pem>,
+    looked: Instant,
+    problem: Option<String>,
+    /// Where it comes from, if the server made it for itself.
+    papers: Option<Papers>,
+    /// Who tells that those papers, or whoever is to trust them, have changed.
+    followed: Vec<Informer>,
+}
+
+impl Current {
+    /// The certificate that is there. One that is kept by an API which is away comes later.
+    ///
+    /// # Errors
+    /// When it cannot be read or made.
+    pub(super) async fn load(
+        certificate: Certificate,
+        client: &kube::Client,
+        env: Env,
+    ) -> Result<Self> {
+        let Certificate(origin) = certificate;
+        let (mut papers, mut problem) = (None, None);
+        let used = match &origin {
+            Origin::SelfSigned(own) => match own.papers(client, &env).await {
+                Ok(kept) => Some(papers.insert(kept.papers).pem()),
+                Err(error) if error.may_pass() => {
+                    problem = Some(error.chain());
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+            Origin::Given(pem) => Some(pem.clone()),
+            // Nothing else is under way yet that a slow disk could hold up.
+            Origin::Files { certificate, key } => {
+                Some(Pem::read(certificate, key).map_err(Error::terminal)?)
+            }
+        };
+        let acceptor = used.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
+        let (looked, followed) = (env.instant(), Vec::new());
+        let state = State { acceptor, used, looked, problem, papers, followed };
+        Ok(Self { origin, env, state: Mutex::new(state) })
+    }
+
+    /// The certificate for the next connection: the renewed one if there is one; `None` while the
+    /// server has none yet.
+    pub(super) async fn acceptor(self: &Arc<Self>) -> Option<TlsAcceptor> {
+        if self.is_due() {
+            // A disk may be slow, and this thread serves other connections.
+            let current = Arc::clone(self);
+            drop(tokio::task::spawn_blocking(move || current.look()).await);
+        }
+        self.with(|state| state.acceptor.clone())
+    }
+
+    /// Whether the files have not been looked at for a while; who hears so is to look.
+    fn is_due(&self) -> bool {
+        let now = self.env.instant();
+        matches!(self.origin, Origin::Files { .. })
+            && self.with(|state| {
+                let is_due = now.saturating_duration_since(state.looked) >= LOOK_EVERY;
+                if is_due {
+                    state.looked = now;
+                }
+                is_due
+            })
+    }
+
+    /// Uses what the files have, if it can be used and is not in use. Times of files say too little:
+    /// old files may come back as they were, and one of the two may be older than the other.
+    fn look(&self) {
+        let Origin::Files { certificate, key } = &self.origin else { return };
+        let read = Pem::read(certificate, key);
+        self.with(|state| {
+            let fresh = read.and_then(|pem| {
+                let is_used = state.used.as_ref() == Some(&pem);
+                (!is_used).then(|| pem.acceptor().map(|acceptor| (acceptor, pem))).transpose()
+            });
+            match fresh {
+                Ok(None) => state.problem = None,
+                Ok(Some((acceptor, pem))) => {
+                    (state.acceptor, state.used) = (Some(acceptor), Some(pem));
+                    state.problem = None;
+                    tracing::info!("the certificate was renewed");
+                }
+                Err(problem) => {
+                    if state.problem.as_ref() != Some(&problem) {
+                        tracing::warn!(problem, "the certificate stays as it was");
+                    }
+                    state.problem = Some(problem);
+                }
+            }
+        });
+    }
+
+    /// What the server makes for itself.
+    pub(super) fn self_signed(&self) -> Option<&SelfSigned> {
+        match &self.origin {
+            Origin::SelfSigned(own) => Some(own),
+            Origin::Given(_) | Origin::Files { .. } => None,
+        }
+    }
+
+    /// Uses those from the next connection on.
+    pub(super) fn renew(&self, papers: Papers) -> Result<(), String> {
+        let acceptor = papers.pem().acceptor()?;
+        self.with(|state| (state.acceptor, state.papers) = (Some(acceptor), Some(papers)));
+        Ok(())
+    }
+
+    /// Whether who trusts the certificate in use trusts that of `papers`, or will soon trust neither.
+    pub(super) fn is_no_worse(&self, papers: &Papers) -> bool {
+        let now = self.env.now();
+        self.with(|state| {
+            let used = state.papers.as_ref();
+            used.is_none_or(|used| used.bundle == papers.bundle || used.ends_soon(now))
+        })
+    }
+
+    pub(super) fn set_problem(&self, problem: Option<String>) {
+        self.with(|state| state.problem = problem);
+    }
+
+    /// Without these nobody hears what changes, so their troubles are the renewal's.
+    pub(super) fn follow(&self, informers: Vec<Informer>) {
+        self.with(|state| state.followed = informers);
+    }
+
+    /// What is wrong with the renewal. Files are looked at here, too, because nobody connects to a
+    /// server that is not ready: one bad renewal would otherwise be the end of it. They are two
+    /// small files in a while, so whoever asks waits for them.
+    pub(super) fn problem(&self) -> Option<String> {
+        if self.is_due() {
+            self.look();
+        }
+        let (problem, followed) =
+            self.with(|state| (state.problem.clone(), state.followed.clone()));
+        let pending = followed.iter().filter_map(|informer| match informer.state() {
+            SourceState::Pending(why) => Some(format!("not followed: {why}")),
+            _ => None,
+        });
+        let problems: Vec<String> = problem.into_iter().chain(pending).collect();
+        (!problems.is_empty()).then(|| problems.join(", "))
+    }
+
+    fn with<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    use jiff::Timestamp;
+    use tempfile::TempDir;
+
+    use super::super::tests::{made, nobody};
+    use super::*;
+
+    fn write(folder: &Path, minute: u64, (certificate, key): (&str, &str)) {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(60 * minute);
+        for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
+            std::fs::write(folder.join(name), text).unwrap();
+            let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
+            file.set_modified(time).unwrap();
+        }
+    }
+
+    /// A certificate in a folder, and when it is.
+    async fn in_a_folder(certificate: &str, key: &str) -> (Arc<Current>, TempDir, Env) {
+        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), 1, (certificate, key));
+        let origin = Certificate::folder(folder.path());
+        let current = Current::load(origin, &nobody(), env.clone()).await.unwrap();
+        (Arc::new(current), folder, env)
+    }
+
+    async fn shown(current: &Arc<Current>) -> *const rustls::ServerConfig {
+        Arc::as_ptr(current.acceptor().await.unwrap().config())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
+        let (first, second) = (made(), made());
+        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
+        let before = shown(&current).await;
+        write(folder.path(), 2, ("nonsense", "nonsense"));
+        assert_eq!(shown(&current).await, before, "not looked at yet");
+        env.sleep(LOOK_EVERY).await;
+        assert_eq!(shown(&current).await, before, "the last good one");
+        assert!(current.problem().unwrap().contains("key of the certificate cannot be read"));
+        write(folder.path(), 3, (&second.0, &second.1));
+        env.sleep(LOOK_EVERY).await;
+        assert_ne!(shown(&current).await, before);
+        assert_eq!(current.problem(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_are_mended_are_used_though_nobody_connects_any_more() {
+        let (first, second) = (made(), made());
+        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
+        let before = shown(&current).await;
+        write(folder.path(), 2, (&second.0, &first.1));
+        assert_eq!(current.problem(), None, "not looked at yet");
+        env.sleep(LOOK_EVERY).await;
+        assert!(current.problem().unwrap().contains("the certificate cannot be used"));
+        write(folder.path(), 3, (&second.0, &second.1));
+        env.sleep(LOOK_EVERY).await;
+        assert_eq!(current.problem(), None);
+        assert_ne!(shown(&current).await, before);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_come_back_as_they_were_are_no_problem() {
+        let (first, second) = (made(), made());
+        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
+        let before = shown(&current).await;
+        write(folder.path(), 2, (&second.0, &first.1));
+        env.sleep(LOOK_EVERY).await;
+        assert_eq!(shown(&current).await, before);
+        assert!(current.problem().is_some());
+        write(folder.path(), 1, (&first.0, &first.1));
+        env.sleep(LOOK_EVERY).await;
+        assert_eq!(shown(&current).await, before);
+        assert_eq!(current.problem(), None);
+    }
+}
