@@ -278,9 +278,10 @@ impl Error {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Api(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
-            Self::Api(kube::Error::Service(_) | kube::Error::HyperError(_)) | Self::NoAnswer(_) => {
-                true
-            }
+            Self::NoAnswer(_)
+            | Self::Api(
+                kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_),
+            ) => true,
             _ => false,
         }
     }

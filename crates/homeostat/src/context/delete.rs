@@ -66,7 +66,7 @@ impl<K: AnyObject> Context<K> {
     }
 
     /// Deletes an object with other parameters (grace, propagation, a resourceVersion as a further
-    /// precondition); the uid precondition is set.
+    /// precondition); the uid precondition is set. With `dry_run` the API only says whether it would.
     ///
     /// # Errors
     /// As [`Self::delete`]; a conflict when the object has another resourceVersion than is asked for.
@@ -110,7 +110,10 @@ impl<K: AnyObject> Context<K> {
         let preconditions = params.preconditions.take().unwrap_or_default();
         let any_version = preconditions.resource_version.is_none();
         params.preconditions = Some(Preconditions { uid: Some(uid.clone()), ..preconditions });
-        self.memory(|memory| memory.disown(&(kind.clone(), key.clone())));
+        let is_meant = !params.dry_run;
+        if is_meant {
+            self.memory(|memory| memory.disown(&(kind.clone(), key.clone())));
+        }
         let path = request::to(kind, key.namespace());
         match self.send(path.delete(key.name(), &params)).await {
             Ok(_) => {}
@@ -127,8 +130,10 @@ impl<K: AnyObject> Context<K> {
             }
             Err(error) => return Err(error),
         }
-        self.note_deleted(kind, key);
-        self.expect_end(kind, key, Some(&uid), Expect::Deleting);
+        if is_meant {
+            self.note_deleted(kind, key);
+            self.expect_end(kind, key, Some(&uid), Expect::Deleting);
+        }
         Ok(())
     }
 }

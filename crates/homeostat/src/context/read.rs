@@ -9,7 +9,7 @@ use kube::core::{PartialObjectMeta, Selector};
 use super::barrier::Part;
 use super::request::Answer;
 use super::{Context, request};
-use crate::cache::{Entry, Informer, selector};
+use crate::cache::{Entry, Informer, KindCache, selector};
 use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
 use crate::key::{Key, NameOrKey};
@@ -202,9 +202,9 @@ impl<K: AnyObject> Context<K> {
     /// ```
     ///
     /// # Errors
-    /// Terminal when the controller declares no such index, or does not look after that namespace.
-    /// [`Error::Stale`] while what a namespace holds that has just joined is not known yet; otherwise
-    /// as [`Self::get`].
+    /// Terminal when the controller declares no such index, or looks after one other namespace alone.
+    /// [`Error::Stale`] while it is not known what a namespace holds, because it has just joined or left
+    /// those that the controller looks after, or cannot be read; otherwise as [`Self::get`].
     pub async fn by_index<T: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<T>>> {
         self.by_index_in(self.run.key.namespace(), index, value).await
     }
@@ -236,6 +236,11 @@ impl<K: AnyObject> Context<K> {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
         let (Some(caches), Some(name)) = (self.indexed_caches(kind, namespace), name) else {
+            // It may have left in the middle of this reconcile, and what is terminal would stay.
+            let cache = self.run.shared.caches.get(kind).filter(|_| name.is_some());
+            if cache.is_some_and(KindCache::is_each) {
+                return Err(Error::Stale(format!("no {kind} there is looked after")));
+            }
             let why = format!("the controller has no index {index} of {kind} here");
             return Err(Error::terminal(why));
         };

@@ -215,15 +215,17 @@ fn compose<K: AnyObject>(
     {
         wish.insert("observedGeneration".to_owned(), generation.into());
     }
-    // What the runtime says stays until the runtime takes it back, for whichever controller.
+    // What the runtime says stays until the runtime takes it back, for whichever controller; for one
+    // without a voice it says nothing, so what stays is another's.
     let mentioned = |type_: Option<&Value>| {
         let listed = wish.get("conditions").and_then(Value::as_array);
         listed.into_iter().flatten().any(|new| new.get("type") == type_)
     };
-    let is_kept = |old: &&Value| is_runtimes(old) && !mentioned(old.get("type"));
+    let stays = |old: &Value| if is_marked { is_runtimes(old) } else { voice.is_anothers(old) };
+    let is_kept = |old: &&Value| stays(old) && !mentioned(old.get("type"));
     let kept: Vec<Value> = match stamp {
-        Stamp::Everything if is_marked => old_conditions.iter().filter(is_kept).cloned().collect(),
-        Stamp::Everything | Stamp::Only(_) => Vec::new(),
+        Stamp::Everything => old_conditions.iter().filter(is_kept).cloned().collect(),
+        Stamp::Only(_) => Vec::new(),
     };
     let listed = wish.get("conditions").unwrap_or(&Value::Null);
     if listed.is_null() && !kept.is_empty() {

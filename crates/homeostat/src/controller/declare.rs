@@ -44,6 +44,8 @@ pub(super) struct Declared {
     /// Those that reconciles read.
     pub(super) caches: BTreeMap<Kind, KindCache>,
     pub(super) uncached: BTreeSet<Kind>,
+    /// Where reconciles read the kind of the primaries from another cache than theirs.
+    pub(super) ahead: Option<Ahead>,
     /// What the caches call the indexes.
     pub(super) indexes: Arc<BTreeMap<(Kind, String), String>>,
     pub(super) memories: Arc<Memories>,
@@ -87,8 +89,9 @@ impl Declaration {
         }
         let names = Arc::new(names(&name, &indexes));
         let read = caches.get(&kind).unwrap_or(&primaries).clone();
+        let ahead = Ahead::of(&primaries, &read, &memories);
         primaries.on_event(source::primary(source::Primary {
-            ahead: Ahead::of(&primaries, &read, &memories),
+            ahead: ahead.clone(),
             kind: kind.clone(),
             queue: queue.clone(),
             filter,
@@ -150,6 +153,7 @@ impl Declaration {
         }
         Declared {
             primaries,
+            ahead,
             all,
             caches,
             uncached,

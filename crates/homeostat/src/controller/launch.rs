@@ -165,7 +165,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         );
         let declared = declaration.realize(world, &client, &queue);
         let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;
-        let Declared { all, needed, hoped_for, tasks, .. } = declared;
+        let Declared { all, needed, hoped_for, tasks, ahead, .. } = declared;
 
         let everything = Everything { primaries: primaries.clone(), filter };
         let mut workers = JoinSet::new();
@@ -209,6 +209,7 @@ impl<K: AnyObject> Launch for Controller<K> {
             shared,
             shifts: shifts.clone(),
             queue: queue.clone(),
+            ahead,
             reconcile,
             journal: world.journal.clone(),
             metrics: ControllerMetrics::new(&world.metrics, &name),

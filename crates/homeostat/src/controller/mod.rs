@@ -335,7 +335,8 @@ impl<K: AnyObject> Controller<K> {
 
     /// Only these namespaces, for the primary and for every other kind that lives in namespaces. The
     /// set may change at any time: the objects of one that joins are reconciled as at a start, those
-    /// of one that leaves are let alone. A namespace that cannot be read holds up no other.
+    /// of one that leaves are let alone. A namespace that cannot be read holds up no other; but
+    /// objects without a namespace, which are shown what all of them hold, cannot be shown that.
     #[must_use]
     pub fn namespaces(mut self, namespaces: &Namespaces) -> Self {
         self.reach = Reach::Several(namespaces.clone());
@@ -443,7 +444,7 @@ impl<K: AnyObject> Controller<K> {
     /// words alone, and leaves those of another controller of the kind where they are while they are
     /// about the object as it is. Whoever runs two on one kind and wants to hear only one says `false`
     /// for the other. After a controller got another name, what it said under the former one goes when
-    /// the object is edited.
+    /// the object is edited, if its conditions say of which generation they are.
     #[must_use]
     pub fn marks_status(mut self, marks: bool) -> Self {
         self.marks_status = marks;

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::GiveUp;
+use super::ahead::Ahead;
 use super::reconcile::Boxed;
 use crate::contained::{self, contained};
 use crate::context::{Context, EventType, Mark, Memory, Shared};
@@ -37,6 +38,8 @@ pub(super) struct Worker<K> {
     pub(super) shared: Arc<Shared>,
     pub(super) shifts: Arc<Shifts>,
     pub(super) queue: Queue<Key>,
+    /// Where reconciles read the kind of the primaries from another cache than theirs.
+    pub(super) ahead: Option<Ahead>,
     pub(super) reconcile: Boxed<K>,
     pub(super) journal: Journal,
     pub(super) metrics: ControllerMetrics,
@@ -130,6 +133,11 @@ impl<K: AnyObject> Worker<K> {
                 self.with_hot_loops(|detector| detector.forget(key));
                 self.shared.follows.ended(key, &BTreeSet::new(), true);
                 self.shared.memories.forget(key);
+                // A namesake may have come meanwhile, and what was heard of it is forgotten, too.
+                if let (Some(ahead), Some(entry)) = (&self.ahead, self.shared.primaries.entry(key))
+                {
+                    ahead.heard(key, kind, &entry);
+                }
                 return self.shared.env.instant();
             }
             Ok(Some((seen, primary))) => {

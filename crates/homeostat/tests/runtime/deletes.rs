@@ -203,3 +203,24 @@ fn what_has_no_name_cannot_be_deleted_and_the_primary_can_be() {
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn a_delete_for_show_is_none_and_is_not_waited_for() {
+    on_cluster(async |cluster| {
+        let show = async |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            ctx.apply(secret("child", "1")).await?;
+            let only_asked = DeleteParams { dry_run: true, ..DeleteParams::default() };
+            ctx.delete_with(&secret("child", "1"), &only_asked).await?;
+            assert_eq!(ctx.owned::<Secret>().await?.len(), 1);
+            Ok(Outcome::Done)
+        };
+        cluster.create(&config("a", "1")).await;
+        let running = cluster.start(Controller::new(show).owns::<Secret>()).await;
+        let journal = running.journal();
+        let records = cluster.runs(&journal, 1).await;
+        assert_eq!(endings(&records)[0], "done", "{journal}");
+        assert_eq!(records[0].writes.len(), 1, "{journal}");
+        assert!(cluster.get::<Secret>("child").await.is_some());
+        running.stop().await.unwrap();
+    });
+}

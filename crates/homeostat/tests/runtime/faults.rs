@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::stream::pending;
+use futures::future::ready;
+use futures::stream::{once, pending};
 use homeostat::Env;
 use homeostat::kube::Client;
 use homeostat::kube::client::Body;
@@ -35,6 +36,8 @@ pub enum Fault {
     AwayForADay,
     /// The API does it; of its answer only the header comes.
     Stall,
+    /// The same, and the connection breaks.
+    Break,
 }
 
 /// `client`, with the fault that `choose` names for a request.
@@ -46,9 +49,8 @@ pub fn faulty(
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, fault) = (inner.clone(), choose(&request));
         async move {
-            let stalls = fault == Some(Fault::Stall);
             let answer = match fault {
-                None | Some(Fault::Stall) => client.send(request).await?,
+                None | Some(Fault::Stall | Fault::Break) => client.send(request).await?,
                 Some(Fault::Hang) => std::future::pending().await,
                 Some(Fault::Delay) => {
                     let answer = client.send(request).await;
@@ -74,8 +76,14 @@ pub fn faulty(
                     std::future::pending().await
                 }
             };
-            Ok::<_, homeostat::kube::Error>(answer.map(|body| {
-                if stalls { StreamBody::new(pending()).boxed_unsync() } else { body.boxed_unsync() }
+            Ok::<_, homeostat::kube::Error>(answer.map(|body| match fault {
+                Some(Fault::Stall) => StreamBody::new(pending()).boxed_unsync(),
+                Some(Fault::Break) => {
+                    let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                    let broken = homeostat::kube::Error::Service(reset.into());
+                    StreamBody::new(once(ready(Err(broken)))).boxed_unsync()
+                }
+                _ => body.boxed_unsync(),
             }))
         }
     });

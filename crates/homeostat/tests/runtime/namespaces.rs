@@ -16,6 +16,7 @@ use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
@@ -241,6 +242,42 @@ fn a_group_is_read_as_one_while_its_scopes_change() {
         assert_eq!(b.data, None, "metadata alone");
         assert!(b.metadata.uid.is_some());
         caches.stop();
+    });
+}
+
+#[test]
+fn a_reconcile_under_way_says_nothing_terminal_of_a_namespace_that_has_left() {
+    on_cluster(async |cluster| {
+        make(&cluster.client, &cluster.namespace, "a").await;
+        let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let (says, waits) = (begun.clone(), gate.clone());
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            says.add_permits(1);
+            let waits = waits.clone();
+            async move {
+                waits.acquire().await.unwrap().forget();
+                ctx.by_index::<Secret>("data.value", "1").await?;
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*cluster.namespace]);
+        let controller = Controller::new(look).namespaces(&namespaces).marks_status(false);
+        let controller = controller.index_field::<Secret>("data.value");
+        let manager = cluster.manager().with(controller);
+        let running = cluster.start_manager(manager).await;
+        begun.acquire().await.unwrap().forget();
+        namespaces.set([""; 0]);
+        let all_left = || running.caches().informers().is_empty();
+        let wait = async {
+            while !all_left() {
+                cluster.env.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        cluster.env.timeout(Duration::from_secs(30), wait).await.unwrap();
+        gate.add_permits(1);
+        let records = cluster.runs(&running.journal(), 1).await;
+        assert!(endings(&records)[0].starts_with("conflict"), "{}", running.journal());
+        running.stop().await.unwrap();
     });
 }
 

@@ -2,6 +2,7 @@
 //! own words alone, and no two of them take turns for ever.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use homeostat::condition::{self, Condition, DEGRADED, READY};
 use homeostat::{Context, Controller, Error, Outcome, Predicate, Result, Running};
@@ -199,6 +200,33 @@ fn what_the_runtime_said_stays_the_runtimes_where_it_is_carried_over_with_anothe
         let running = start(&cluster, [marking(judge, "dns", &cluster)]).await;
         assert_eq!(said(&cluster).await, bad("zero makes no sense (controller dns)"));
         ask_for(&cluster, &running, 1).await;
+        assert_eq!(said(&cluster).await, []);
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_controller_that_leaves_the_words_to_another_does_not_wipe_them_with_a_status_of_its_own() {
+    on_cluster(async |cluster| {
+        let runs = Arc::new(AtomicU64::new(0));
+        let count = move |_: Arc<Budget>, context: Context<Budget>| {
+            // A fight without end would leave this test without one.
+            let goes_on = runs.fetch_add(1, Ordering::SeqCst) < MOST_RUNS;
+            async move {
+                if goes_on {
+                    let status = BudgetStatus { expected_pods: 7, ..Default::default() };
+                    context.status(status).await?;
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        cluster.create(&budget("a", 1)).await;
+        let silent = marking(Controller::new(count), "counter", &cluster).marks_status(false);
+        let running = start(&cluster, [judging("dns", 5, &cluster), silent]).await;
+        assert_eq!(said(&cluster).await, bad("less than 5 (controller dns)"));
+        let status = cluster.api::<Budget>().get("a").await.unwrap().status.unwrap();
+        assert_eq!(status.expected_pods, 7);
+        ask_for(&cluster, &running, 7).await;
         assert_eq!(said(&cluster).await, []);
         running.stop().await.unwrap();
     });
