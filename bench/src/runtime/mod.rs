@@ -49,12 +49,13 @@ pub(crate) struct Figures {
     median: Duration,
     p99: Duration,
     event_cpu: Duration,
-    /// Processor time per reconcile that ends, with few and with many of them unfinished.
-    in_flight: [Duration; 2],
+    /// Processor time per reconcile that ends, with few and with more and more of them unfinished.
+    in_flight: [Duration; IN_FLIGHT.len()],
 }
 
-/// How many reconciles are unfinished at once, for [`Figures::in_flight`].
-const IN_FLIGHT: [usize; 2] = [10, 10_000];
+/// How many reconciles are unfinished at once, for [`Figures::in_flight`]. Those in between tell a cost
+/// that grows with their number from one that a cache of the processor adds once.
+const IN_FLIGHT: [usize; 4] = [10, 1000, 5000, 10_000];
 /// The pace of a machine changes from one second to the next: so many times all of them are started in
 /// turn, and the medians count.
 const STARTS: usize = 5;
@@ -76,7 +77,8 @@ impl Runtime {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         println!("{} Pods are made", self.pods);
-        let server = PodServer::start(&kubeconfig, self.pods, self.pods + IN_FLIGHT[1])?;
+        let most = IN_FLIGHT[IN_FLIGHT.len() - 1];
+        let server = PodServer::start(&kubeconfig, self.pods, self.pods + most)?;
         println!("a Pod has {} bytes", server.pod_bytes);
         let table = self.measure(server, &kubeconfig).await?;
         print!("{table}");

@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::Figures;
 use super::queue::{Queued, WAITING};
+use super::{Figures, IN_FLIGHT};
 use crate::process;
 use crate::table::{microseconds, milliseconds, shown};
+
+/// What many reconciles under way shall cost each.
+const SAME: &str = "as with 10";
 
 /// A figure: what it is, its unit, what shall come of it, and how to get it.
 type Row = (String, &'static str, &'static str, fn(&Figures) -> f64);
@@ -54,6 +57,9 @@ Machine: {}.
 fn rows(pods: usize) -> Vec<Row> {
     let row =
         |what: &str, unit, goal, figure: fn(&Figures) -> f64| (what.to_owned(), unit, goal, figure);
+    let in_flight = |which: usize, goal, figure: fn(&Figures) -> f64| {
+        (format!("CPU per reconcile, {} in flight", IN_FLIGHT[which]), "µs", goal, figure)
+    };
     vec![
         row("memory per Pod", "kB", "12× kube-rs, 5× controller-runtime", |it| {
             kilobytes(it.pod_bytes)
@@ -66,10 +72,10 @@ fn rows(pods: usize) -> Vec<Row> {
         row("event to reconcile, median", "ms", "", |it| milliseconds(it.median)),
         row("event to reconcile, p99", "ms", "2×", |it| milliseconds(it.p99)),
         row("CPU per event", "µs", "", |it| microseconds(it.event_cpu)),
-        row("CPU per reconcile, 10 in flight", "µs", "", |it| microseconds(it.in_flight[0])),
-        row("CPU per reconcile, 10000 in flight", "µs", "as with 10", |it| {
-            microseconds(it.in_flight[1])
-        }),
+        in_flight(0, "", |it| microseconds(it.in_flight[0])),
+        in_flight(1, SAME, |it| microseconds(it.in_flight[1])),
+        in_flight(2, SAME, |it| microseconds(it.in_flight[2])),
+        in_flight(3, SAME, |it| microseconds(it.in_flight[3])),
     ]
 }
 

@@ -15,7 +15,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use tokio::time::Instant;
+use tokio::time::{Instant, Timeout};
+
+/// The time limit given to [`Env::timeout`] passed before the future finished.
+pub use tokio::time::error::Elapsed;
 
 /// A cheap handle on the environment; clones share one clock and one random stream.
 #[derive(Clone)]
@@ -35,18 +38,6 @@ enum Clock {
     /// `start` plus whatever tokio's (paused, advancing) clock has moved since `origin`.
     Virtual { start: Timestamp, origin: Instant },
 }
-
-/// The time limit given to [`Env::timeout`] passed before the future finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Elapsed;
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("deadline has elapsed")
-    }
-}
-
-impl std::error::Error for Elapsed {}
 
 impl Env {
     /// The real world: wall clock, operating system entropy, the host's name.
@@ -114,17 +105,12 @@ impl Env {
         tokio::time::sleep_until(deadline).await;
     }
 
-    /// Runs `future` for at most `limit`.
-    ///
-    /// # Errors
-    /// [`Elapsed`] when the limit passed first; the future is dropped.
-    pub async fn timeout<F: Future>(
-        &self,
-        limit: Duration,
-        future: F,
-    ) -> Result<F::Output, Elapsed> {
+    /// Runs `future` for at most `limit` from now on: [`Elapsed`] when that passed first, and the future
+    /// is dropped.
+    // No `async fn`: that would have room for the future twice.
+    pub fn timeout<F: Future>(&self, limit: Duration, future: F) -> Timeout<F> {
         #[expect(clippy::disallowed_methods, reason = "the environment owns the clock")]
-        tokio::time::timeout(limit, future).await.map_err(|_| Elapsed)
+        tokio::time::timeout(limit, future)
     }
 
     /// A random number.

@@ -5,6 +5,7 @@
 //! ```
 
 mod ahead;
+mod contract;
 mod crew;
 mod declare;
 mod everything;
