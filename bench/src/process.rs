@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 
@@ -30,6 +31,21 @@ fn memory(pid: u32, field: &str) -> Result<u64> {
 pub(crate) fn processor_time(pid: u32) -> Result<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(i32::try_from(pid)?))?;
     Ok(clock.now()?.into())
+}
+
+/// What `start` starts has one processor to itself: how work gets from one to another is then no part of
+/// what it costs.
+pub(crate) fn on_one_processor<R>(start: impl FnOnce() -> Result<R>) -> Result<R> {
+    let this_thread = Pid::from_raw(0);
+    let all = sched_getaffinity(this_thread)?;
+    let mut processors = 0..CpuSet::count();
+    let first = processors.find(|number| all.is_set(*number).unwrap_or_default());
+    let mut one = CpuSet::new();
+    one.set(first.context("no processor")?)?;
+    sched_setaffinity(this_thread, &one)?;
+    let started = start();
+    sched_setaffinity(this_thread, &all)?;
+    started
 }
 
 /// The processes that `parent` has started.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::results;
+use crate::{process, results};
 
 pub(crate) use ours::Peer;
 use peer::Running;
@@ -160,18 +160,20 @@ impl Runtime {
         })
     }
 
-    /// Processor time per reconcile that ends while another begins.
+    /// Processor time per reconcile that ends while another begins, on one processor.
     async fn in_flight(&self, all: &mut [Contender<'_>]) -> Result<()> {
         for (which, most) in IN_FLIGHT.iter().map(usize::to_string).enumerate() {
             let mut cpus = vec![Vec::with_capacity(STARTS); all.len()];
             for _ in 0..STARTS {
                 for (one, cpus) in all.iter().zip(&mut cpus) {
                     let arguments = [&*one.arguments, &[&*most]].concat();
-                    let running = Running::start(one.program, &arguments)?;
+                    let start = || Running::start(one.program, &arguments);
+                    let running = process::on_one_processor(start)?;
                     cpus.push(running.processor_time_once_full().await?);
                 }
             }
             for (one, cpus) in all.iter_mut().zip(cpus) {
+                println!("  {most} of {}: {cpus:?}", one.name);
                 one.figures.in_flight[which] = median(cpus.into_iter()) / u32::try_from(self.pods)?;
             }
         }

@@ -27,8 +27,8 @@ managedFields dropped through its unstable streams; controller-runtime drops man
 had to give free memory back before it was weighed. Memory is resident memory beyond that of the idle process. All
 figures are the medians of five rounds, all controllers in turn. Events: {events} Pods were changed once each, one every
 2 ms, in the server's own process; the time runs from the server's answer to the reconcile. In flight: ConfigMaps without
-data, each reconcile unfinished until so many later ones have begun, {pods} of them from when so many are under way: what
-one costs that ends while another begins.
+data, each reconcile unfinished until so many later ones have begun, {pods} of them from when so many are under way, on one
+processor: what one costs that ends while another begins.
 
 Machine: {}.
 
