@@ -38,7 +38,8 @@ const TRIES: u32 = 5;
 /// certificate for all of them.
 ///
 /// While the API is away at the start, the server has no certificate and answers nobody, and the
-/// readiness says so.
+/// readiness says so. Later it says so when Secret and configurations could not be followed for two
+/// minutes; the certificate stays in use.
 ///
 /// It takes the permission to get, list, watch, create and update the Secret, and to get, list, watch
 /// and update the configurations; the readiness says what is missing.
