@@ -34,7 +34,7 @@ pub(super) struct Current {
 struct State {
     /// `None` until the API gives the server its papers.
     acceptor: Option<TlsAcceptor>,
-    /// What it was made of at first; if that was files, what they had when they were last good.
+    /// What the files had when they were last good. Of other origins no key is kept here.
     used: Option<Pem>,
     looked: Instant,
     problem: Option<String>,
@@ -56,7 +56,7 @@ impl Current {
     ) -> Result<Self> {
         let Certificate(origin) = certificate;
         let (mut papers, mut problem) = (None, None);
-        let used = match &origin {
+        let first = match &origin {
             Origin::SelfSigned(own) => match own.papers(client, &env).await {
                 Ok(kept) => Some(papers.insert(kept.papers).pem()),
                 Err(error) if error.may_pass() => {
@@ -71,7 +71,8 @@ impl Current {
                 Some(Pem::read(certificate, key).map_err(Error::terminal)?)
             }
         };
-        let acceptor = used.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
+        let acceptor = first.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
+        let used = first.filter(|_| matches!(origin, Origin::Files { .. }));
         let (looked, followed) = (env.instant(), Vec::new());
         let state = State { acceptor, used, looked, problem, papers, followed };
         Ok(Self { origin, env, state: Mutex::new(state) })
