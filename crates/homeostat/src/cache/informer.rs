@@ -80,11 +80,20 @@ pub(crate) struct Progress {
     pub(crate) synced: bool,
     /// When the watch last said something.
     pub(crate) heard: Option<Instant>,
+    /// When it first failed after a watch last said something.
+    pub(crate) failing: Option<Instant>,
     /// When a list of a new history began that is not complete yet.
     pub(crate) replacing: Option<Instant>,
     /// When the list began with which the server's history was last replaced: versions of writes
     /// from before mean nothing any more.
     pub(crate) replaced: Option<Instant>,
+}
+
+impl Progress {
+    pub(super) fn fails(&mut self, why: String, now: Instant) {
+        self.state = SourceState::Pending(why);
+        self.failing.get_or_insert(now);
+    }
 }
 
 /// Dropped with the last [`Informer`]; the task holds only the [`Core`].
@@ -116,6 +125,7 @@ impl Handle {
             state: SourceState::NotStarted,
             synced: false,
             heard: None,
+            failing: None,
             replacing: None,
             replaced: None,
         };
@@ -265,6 +275,11 @@ impl Informer {
     #[must_use]
     pub fn heard(&self) -> Option<Instant> {
         self.handle.core.progress.borrow().heard
+    }
+
+    /// Since when it has failed without a word of a watch in between; `None` when it does not.
+    pub(crate) fn failing(&self) -> Option<Instant> {
+        self.handle.core.progress.borrow().failing
     }
 
     /// Up to which revision the cache is complete; `None` before the first list has ended.

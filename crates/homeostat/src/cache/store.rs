@@ -189,6 +189,11 @@ impl Store {
         unseen.iter().filter_map(|key| self.remove(key)).map(deleted).collect()
     }
 
+    /// Whether a list has begun and not ended.
+    pub fn is_listing(&self) -> bool {
+        self.listing.is_some()
+    }
+
     /// A watch has told everything up to `revision`; a list in progress proves nothing yet.
     pub fn watched(&mut self, revision: &str) {
         if self.listing.is_none() && !revision.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) async fn run(
         tracing::error!(%kind, said, "an informer panicked");
         core.counts.failures.inc();
         let why = format!("{kind}: its informer panicked: {said}");
-        core.progress.send_modify(|progress| progress.state = SourceState::Pending(why));
+        core.progress.send_modify(|progress| progress.fails(why, env.instant()));
         let pause = env.sleep(AGAIN.delay(failures, env.random_unit()));
         if stop.run_until_cancelled(pause).await.is_none() {
             break;
@@ -86,6 +86,9 @@ impl Core {
         let mut synced = was_synced;
         let replaces = matches!(change, Change::Restart { new_history: true });
         let completes = matches!(change, Change::Synced(_));
+        // Where no watch works, lists may.
+        let lists =
+            completes || matches!(change, Change::Restart { .. }) || self.read(Store::is_listing);
         let mut deltas = match change {
             Change::Applied(entry) => self.write(|store| {
                 let revision = entry.header.resource_version.clone();
@@ -146,6 +149,12 @@ impl Core {
         self.progress.send_if_modified(|progress| {
             if heard {
                 progress.heard = Some(now);
+            }
+            if heard && !lists {
+                progress.failing = None;
+            }
+            if matches!(state, Some(SourceState::Pending(_))) {
+                progress.failing.get_or_insert(now);
             }
             if replaces {
                 progress.replacing = Some(now);

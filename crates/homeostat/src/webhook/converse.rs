@@ -23,7 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Handler;
@@ -35,15 +35,18 @@ use crate::metrics::Metrics;
 /// API server has a connection for every question that it waits for, and keeps some that it may need
 /// again; those of a large cluster have a few hundred together in a storm.
 pub(super) const CALLERS: usize = 512;
-/// While fewer places than this are free, an answer ends its connection, so that connections which
-/// are only kept never take the places of callers with questions.
+/// While fewer places than this are free, nobody is kept: an answer ends its connection, and so does
+/// having asked nothing within [`HELLO`]. So connections that are only kept take the other places at
+/// most, whoever opens them: these are for questions.
 const FREE: usize = CALLERS / 2;
-/// How long a caller may take to shake hands.
+/// How long a caller may take to shake hands, and again to ask when places are scarce. It is not so
+/// short for who could be kept: Go's client opens connections that it needs only later.
 const HELLO: Duration = Duration::from_secs(10);
-/// How long a caller may be silent between questions, dawdle over the head of one, or take over an
-/// answer. It must be longer than the 90 s for which Go's client, and so kube-apiserver, keeps a
-/// connection that it does not use: were this side the one to close it, a question could be on its
-/// way just then, and Go sends no POST twice, so a user's write would be refused.
+/// How long a caller that is kept may be silent between questions or dawdle over the head of one, and
+/// how long any may take over an answer. It must be longer than the 90 s for which Go's client, and so
+/// kube-apiserver, keeps a connection that it does not use: were this side the one to close it, a
+/// question could be on its way just then, and Go sends no POST twice, so a user's write would be
+/// refused.
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long the body of a question may take.
 const QUESTION: Duration = Duration::from_secs(30);
@@ -81,15 +84,15 @@ pub(super) async fn converse(
         Some(Err(_)) | None => return,
     };
     let (answering, silent) = watch::channel(false);
-    let (answering, places) = (Arc::new(answering), Arc::clone(place.semaphore()));
-    let closed = closing.clone();
+    let (answering, places) = (Arc::new(answering), place.semaphore());
+    let (closed, taken) = (closing.clone(), Arc::clone(places));
     let answer = move |request: Request<Incoming>| {
         let (site, closing) = (site.clone(), closed.clone());
-        let (answering, places) = (Arc::clone(&answering), Arc::clone(&places));
+        let (answering, places) = (Arc::clone(&answering), Arc::clone(&taken));
         async move {
             answering.send_replace(true);
             let mut response = site.respond(request, &closing).await;
-            if places.available_permits() < FREE {
+            if are_scarce(&places) {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -105,7 +108,7 @@ pub(super) async fn converse(
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => Some(ended),
-        () = silence(&env, silent.clone(), SILENCE) => None,
+        () = patience(&env, silent.clone(), places) => None,
         () = closing.cancelled() => {
             // The question under way is answered, and no other is taken.
             connection.as_mut().graceful_shutdown();
@@ -120,6 +123,19 @@ pub(super) async fn converse(
         Some(Ok(())) => {}
         Some(Err(error)) => tracing::debug!(%error, "a connection ended"),
         None => tracing::debug!("a caller was silent for too long"),
+    }
+}
+
+fn are_scarce(places: &Semaphore) -> bool {
+    places.available_permits() < FREE
+}
+
+/// Ends when the caller was waited for long enough, which is soon where others may need its place and
+/// it has not even asked.
+async fn patience(env: &Env, mut answering: watch::Receiver<bool>, places: &Semaphore) {
+    let has_asked = env.timeout(HELLO, answering.changed()).await.is_ok();
+    if has_asked || !are_scarce(places) {
+        silence(env, answering, SILENCE).await;
     }
 }
 

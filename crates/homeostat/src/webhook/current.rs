@@ -1,6 +1,9 @@
 //! The certificate in use, and what is wrong with its renewal. Files are looked at when somebody
 //! connects or asks for the readiness, and never otherwise: nothing here runs by itself.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +20,10 @@ use crate::error::{Error, Result};
 /// The files are not looked at more often than this.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// Who has not been able to follow an object for so long is not ready. When an API is away for a moment,
+/// it is to find its webhooks where they were, and an informer tries again within a minute.
+const CUT_OFF: Duration = Duration::from_secs(120);
+
 /// The certificate in use.
 pub(super) struct Current {
     origin: Origin,
@@ -27,7 +34,7 @@ pub(super) struct Current {
 struct State {
     /// `None` until the API gives the server its papers.
     acceptor: Option<TlsAcceptor>,
-    /// What it was made of at first; if that was files, what they had when they were last good.
+    /// What the files had when they were last good. Of other origins no key is kept here.
     used: Option<Pem>,
     looked: Instant,
     problem: Option<String>,
@@ -49,7 +56,7 @@ impl Current {
     ) -> Result<Self> {
         let Certificate(origin) = certificate;
         let (mut papers, mut problem) = (None, None);
-        let used = match &origin {
+        let first = match &origin {
             Origin::SelfSigned(own) => match own.papers(client, &env).await {
                 Ok(kept) => Some(papers.insert(kept.papers).pem()),
                 Err(error) if error.may_pass() => {
@@ -64,7 +71,8 @@ impl Current {
                 Some(Pem::read(certificate, key).map_err(Error::terminal)?)
             }
         };
-        let acceptor = used.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
+        let acceptor = first.as_ref().map(Pem::acceptor).transpose().map_err(Error::terminal)?;
+        let used = first.filter(|_| matches!(origin, Origin::Files { .. }));
         let (looked, followed) = (env.instant(), Vec::new());
         let state = State { acceptor, used, looked, problem, papers, followed };
         Ok(Self { origin, env, state: Mutex::new(state) })
@@ -164,95 +172,23 @@ impl Current {
         let (problem, followed) =
             self.with(|state| (state.problem.clone(), state.followed.clone()));
         let pending = followed.iter().filter_map(|informer| match informer.state() {
-            SourceState::Pending(why) => Some(format!("not followed: {why}")),
+            SourceState::Pending(why) if self.is_cut_off(informer) => {
+                Some(format!("not followed: {why}"))
+            }
             _ => None,
         });
         let problems: Vec<String> = problem.into_iter().chain(pending).collect();
         (!problems.is_empty()).then(|| problems.join(", "))
     }
 
+    /// Whether an informer that fails has done so from the start, or for too long.
+    fn is_cut_off(&self, informer: &Informer) -> bool {
+        let since = informer.failing().filter(|_| informer.is_synced());
+        let now = self.env.instant();
+        since.is_none_or(|since| now.saturating_duration_since(since) >= CUT_OFF)
+    }
+
     fn with<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::time::SystemTime;
-
-    use jiff::Timestamp;
-    use tempfile::TempDir;
-
-    use super::super::tests::{made, nobody};
-    use super::*;
-
-    fn write(folder: &Path, minute: u64, (certificate, key): (&str, &str)) {
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(60 * minute);
-        for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
-            std::fs::write(folder.join(name), text).unwrap();
-            let file = std::fs::File::options().write(true).open(folder.join(name)).unwrap();
-            file.set_modified(time).unwrap();
-        }
-    }
-
-    /// A certificate in a folder, and when it is.
-    async fn in_a_folder(certificate: &str, key: &str) -> (Arc<Current>, TempDir, Env) {
-        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), 1, (certificate, key));
-        let origin = Certificate::folder(folder.path());
-        let current = Current::load(origin, &nobody(), env.clone()).await.unwrap();
-        (Arc::new(current), folder, env)
-    }
-
-    async fn shown(current: &Arc<Current>) -> *const rustls::ServerConfig {
-        Arc::as_ptr(current.acceptor().await.unwrap().config())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
-        let (first, second) = (made(), made());
-        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
-        let before = shown(&current).await;
-        write(folder.path(), 2, ("nonsense", "nonsense"));
-        assert_eq!(shown(&current).await, before, "not looked at yet");
-        env.sleep(LOOK_EVERY).await;
-        assert_eq!(shown(&current).await, before, "the last good one");
-        assert!(current.problem().unwrap().contains("key of the certificate cannot be read"));
-        write(folder.path(), 3, (&second.0, &second.1));
-        env.sleep(LOOK_EVERY).await;
-        assert_ne!(shown(&current).await, before);
-        assert_eq!(current.problem(), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn files_that_are_mended_are_used_though_nobody_connects_any_more() {
-        let (first, second) = (made(), made());
-        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
-        let before = shown(&current).await;
-        write(folder.path(), 2, (&second.0, &first.1));
-        assert_eq!(current.problem(), None, "not looked at yet");
-        env.sleep(LOOK_EVERY).await;
-        assert!(current.problem().unwrap().contains("the certificate cannot be used"));
-        write(folder.path(), 3, (&second.0, &second.1));
-        env.sleep(LOOK_EVERY).await;
-        assert_eq!(current.problem(), None);
-        assert_ne!(shown(&current).await, before);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn files_that_come_back_as_they_were_are_no_problem() {
-        let (first, second) = (made(), made());
-        let (current, folder, env) = in_a_folder(&first.0, &first.1).await;
-        let before = shown(&current).await;
-        write(folder.path(), 2, (&second.0, &first.1));
-        env.sleep(LOOK_EVERY).await;
-        assert_eq!(shown(&current).await, before);
-        assert!(current.problem().is_some());
-        write(folder.path(), 1, (&first.0, &first.1));
-        env.sleep(LOOK_EVERY).await;
-        assert_eq!(shown(&current).await, before);
-        assert_eq!(current.problem(), None);
     }
 }

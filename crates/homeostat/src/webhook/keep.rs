@@ -150,3 +150,23 @@ impl SelfSigned {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_written_nothing_for_a_while_begins_with_a_short_pause_again() {
+        let env = Env::simulated(1, Timestamp::UNIX_EPOCH);
+        let mut pace = Pace::default();
+        for _ in 0..10 {
+            env.sleep(CALM).await;
+            pace.pause(env.instant());
+        }
+        assert_eq!(pace.pause(env.instant()), APART.max, "one that goes on");
+        env.sleep(CALM + Duration::from_millis(1)).await;
+        assert_eq!(pace.pause(env.instant()), APART.first);
+    }
+}

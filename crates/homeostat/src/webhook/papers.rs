@@ -20,6 +20,9 @@ use super::certificate::Pem;
 const EARLIER: Duration = Duration::from_secs(3600);
 /// An authority lives so many times as long as the certificates it signs.
 const AUTHORITY_LIVES: u32 = 4;
+/// So many names that only others want stay in a certificate: more than there are replicas at a time,
+/// and few enough for a handshake. Where each restart brings its own, the oldest go.
+const FOREIGN: usize = 64;
 
 /// What the Secret keeps.
 #[derive(Clone, PartialEq, Eq)]
@@ -79,23 +82,23 @@ impl Papers {
         let now = env.now();
         let authority = old.as_ref().and_then(Self::authority);
         let authority = authority.filter(|seen| seen.due > now);
-        let mut names = terms.wanted();
+        let wanted = terms.wanted();
+        let mut names = Vec::from_iter(wanted.iter().cloned());
         if let (Some(papers), Some(authority)) = (&old, &authority)
             && let Some(seen) = papers.certificate_of(authority)
             && seen.due > now
         {
-            if names.is_subset(&seen.names) {
+            if wanted.iter().all(|name| seen.names.contains(name)) {
                 return Ok((papers.clone(), seen.due.min(authority.due)));
             }
             // Whoever wants the other names would take ours away in turn, and we theirs for ever.
-            names.extend(seen.names);
+            let foreign = seen.names.into_iter().filter(|name| !wanted.contains(name));
+            names.extend(foreign.take(FOREIGN));
         }
         let failed = |error: rcgen::Error| format!("no certificate could be made: {error}");
         let authority_due = authority.as_ref().map_or(Timestamp::MAX, |seen| seen.due);
-        let certify = |authority: &str, key: &str| {
-            let names = names.into_iter().collect();
-            sign(authority, key, names, terms, env).map_err(failed)
-        };
+        let certify =
+            |authority: &str, key: &str| sign(authority, key, names, terms, env).map_err(failed);
         let papers = match (old, authority) {
             (Some(Self { bundle, authority_key, .. }), Some(authority)) => {
                 let signed = certify(&authority.pem, &authority_key)?;
@@ -148,7 +151,8 @@ struct Seen {
     pem: String,
     subject: String,
     issuer: String,
-    names: BTreeSet<String>,
+    /// Those wanted last come first.
+    names: Vec<String>,
     is_authority: bool,
     /// When a third of its life is left.
     due: Timestamp,
@@ -332,7 +336,22 @@ mod tests {
         env.sleep(61 * DAY).await;
         let (narrow, _) = renewed(Some(&wider), &new_release, &env);
         let seen = Seen::read(&narrow.certificate, &narrow.key).unwrap();
-        assert_eq!(seen.names, ["::1", "b"].map(str::to_owned).into());
+        assert_eq!(seen.names, ["::1", "b"]);
+    }
+
+    #[test]
+    fn names_that_come_with_every_restart_go_again() {
+        let env = Env::simulated(1, "2026-01-01T00:00:00Z".parse().unwrap());
+        let pod = |number: usize| format!("10.0.0.{number}");
+        let (mut papers, _) = renewed(None, &["web", &pod(0)], &env);
+        for restart in 1..=2 * FOREIGN {
+            papers = renewed(Some(&papers), &["web", &pod(restart)], &env).0;
+        }
+        let names = Seen::read(&papers.certificate, &papers.key).unwrap().names;
+        let latest = (FOREIGN..=2 * FOREIGN).map(pod);
+        let mut wanted = BTreeSet::from_iter(latest);
+        wanted.insert("web".to_owned());
+        assert_eq!(BTreeSet::from_iter(names), wanted);
     }
 
     #[test]

@@ -35,10 +35,11 @@ const TRIES: u32 = 5;
 /// again.
 ///
 /// Replicas that are reached by different names, as in a rolling update that adds one, share a
-/// certificate for all of them.
+/// certificate for all of them: each one's own, and 64 of the others'.
 ///
 /// While the API is away at the start, the server has no certificate and answers nobody, and the
-/// readiness says so.
+/// readiness says so. Later it says so when Secret and configurations could not be followed for two
+/// minutes; the certificate stays in use.
 ///
 /// It takes the permission to get, list, watch, create and update the Secret, and to get, list, watch
 /// and update the configurations; the readiness says what is missing.
@@ -85,7 +86,8 @@ impl SelfSigned {
         self.host(&inside).host(&outside)
     }
 
-    /// The server is reached by that host name or address.
+    /// The server is reached by that host name or address. One that a restart changes, as a Pod's
+    /// address, takes a new certificate each time.
     #[must_use]
     pub fn host(mut self, name: &str) -> Self {
         self.names.push(name.to_owned());

@@ -77,6 +77,7 @@ where
 struct Talk {
     env: Env,
     began: Instant,
+    places: Arc<Semaphore>,
     closing: CancellationToken,
     server: JoinHandle<()>,
 }
@@ -88,10 +89,11 @@ impl Talk {
         let (certificate, authority) = of_one(&env).await;
         let (near, far) = tokio::io::duplex(64 * 1024);
         let closing = CancellationToken::new();
-        let place = Arc::new(Semaphore::new(CALLERS)).acquire_owned().await.unwrap();
+        let places = Arc::new(Semaphore::new(CALLERS));
+        let place = Arc::clone(&places).acquire_owned().await.unwrap();
         let talk = converse(far, place, certificate, site(&env, after), closing.clone());
         let (began, server) = (env.instant(), tokio::spawn(talk));
-        (Self { env, began, closing, server }, near, authority)
+        (Self { env, began, places, closing, server }, near, authority)
     }
 
     /// The same after a handshake.
@@ -99,6 +101,12 @@ impl Talk {
         let (talk, near, authority) = Self::begin(after).await;
         let caller = shake_hands(near, &authority).await;
         (talk, caller)
+    }
+
+    /// Others come until so many places are free.
+    fn others_leave_free(&self, free: usize) {
+        let taken = self.places.available_permits() - free;
+        self.places.try_acquire_many(u32::try_from(taken).unwrap()).unwrap().forget();
     }
 
     /// When the server left, from the beginning.
@@ -122,7 +130,45 @@ async fn a_connection_is_kept_for_longer_than_the_api_keeps_it() {
 #[tokio::test(start_paused = true)]
 async fn who_does_not_shake_hands_is_let_go_soon() {
     let (talk, _near, _) = Talk::begin(Duration::ZERO).await;
+    let places = Arc::clone(&talk.places);
     assert_eq!(talk.end().await, HELLO);
+    assert_eq!(places.available_permits(), CALLERS, "its place is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_speaks_no_tls_takes_no_place() {
+    let (talk, mut near, _) = Talk::begin(Duration::ZERO).await;
+    near.write_all(b"POST / HTTP/1.1\r\n\r\n").await.unwrap();
+    talk.server.await.unwrap();
+    assert_eq!(talk.places.available_permits(), CALLERS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_of_the_places_are_for_who_comes_with_questions() {
+    for (free, closes) in [(FREE, false), (FREE - 1, true)] {
+        let (talk, mut caller) = Talk::with_caller(Duration::ZERO).await;
+        talk.others_leave_free(free);
+        let answer = ask(&mut caller).await;
+        assert_eq!(answer.contains("connection: close"), closes, "{free} are free: {answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_nothing_is_let_go_soon_when_places_are_scarce() {
+    for begun in ["", "POST /", "POST / HTTP/1.1\r\nhost: here\r\n"] {
+        let (talk, mut caller) = Talk::with_caller(Duration::ZERO).await;
+        caller.write_all(begun.as_bytes()).await.unwrap();
+        talk.others_leave_free(FREE - 1);
+        assert_eq!(talk.end().await, HELLO, "{begun:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_late_is_answered_while_there_are_places() {
+    let (talk, mut caller) = Talk::with_caller(Duration::ZERO).await;
+    talk.others_leave_free(FREE);
+    talk.env.sleep(Duration::from_secs(95)).await;
+    assert!(ask(&mut caller).await.contains("200 OK"));
 }
 
 #[tokio::test(start_paused = true)]
