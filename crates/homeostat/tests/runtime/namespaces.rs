@@ -1,6 +1,6 @@
 //! A controller that looks after several namespaces, which come and go while it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret, triggers};
 use crate::faults::{Fault, faulty, is};
 
 pub async fn another(cluster: &Cluster) -> String {
@@ -365,6 +365,60 @@ fn nothing_is_shown_of_a_kind_that_nobody_follows_any_more() {
         namespaces.set([] as [&str; 0]);
         cluster.quiet().await;
         assert!(!running.metrics().contains(shown), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_object_without_a_namespace_looks_again_when_the_set_changes_though_nothing_else_wakes_it() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        for namespace in [&first, &second] {
+            make(&cluster.client, namespace, "a").await;
+            with_secret(&cluster.client, namespace).await;
+        }
+        let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+        let labelled = json!({ "name": first, "labels": { "of": first } });
+        let role = object::<ClusterRole>(json!({ "metadata": labelled }));
+        roles.create(&PostParams::default(), &role).await.unwrap();
+        let told = Arc::<Mutex<BTreeSet<String>>>::default();
+        let say = told.clone();
+        let look = move |_: Arc<ClusterRole>, ctx: Context<ClusterRole>| {
+            let say = say.clone();
+            async move {
+                // Of a kind that it only reads, and of one that is not declared.
+                let configs = ctx.list::<ConfigMap>().await?;
+                let secrets = ctx.list::<Secret>().await?;
+                let named = |name: String, namespace: Option<String>, wanted: &str| {
+                    namespace
+                        .filter(|_| name == wanted)
+                        .map(|namespace| format!("{namespace} {name}"))
+                };
+                let configs =
+                    configs.iter().filter_map(|it| named(it.name_any(), it.namespace(), "a"));
+                let secrets =
+                    secrets.iter().filter_map(|it| named(it.name_any(), it.namespace(), "s"));
+                *say.lock().unwrap() = configs.chain(secrets).collect();
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first]);
+        let controller = Controller::new(look).labels(&format!("of={first}"));
+        let controller = controller.namespaces(&namespaces).reads::<ConfigMap>();
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        for (round, set) in [vec![&first], vec![&first, &second], vec![&second]].iter().enumerate()
+        {
+            namespaces.set(set.iter().map(|namespace| &***namespace));
+            let all = set.iter().flat_map(|it| [format!("{it} a"), format!("{it} s")]);
+            let all: BTreeSet<String> = all.collect();
+            cluster.until_recorded(&journal, |_| *told.lock().unwrap() == all).await;
+            cluster.quiet().await;
+            let why = journal.records().last().map(|record| triggers(record));
+            let expected = if round == 0 { "initial" } else { "source namespaces" };
+            assert_eq!(why.as_deref(), Some(expected), "{journal}");
+        }
+        roles.delete(&first, &DeleteParams::default()).await.unwrap();
         running.stop().await.unwrap();
     });
 }
