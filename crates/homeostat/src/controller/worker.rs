@@ -165,7 +165,10 @@ impl<K: AnyObject> Worker<K> {
                 (ended, conclusion, notes)
             }
             Err(error) => {
+                let seen = self.shared.primaries.entry(key).map(|entry| entry.header.uid.clone());
+                seen.iter().for_each(|uid| self.meet(key, uid));
                 let conclusion = self.conclude(key, Err(error), None).await;
+                seen.iter().for_each(|uid| self.meet(key, uid));
                 (self.shared.env.instant(), conclusion, Default::default())
             }
         };
