@@ -54,7 +54,7 @@
 //! | trap | test |
 //! |---|---|
 //! | a stale cache after a write | `selections::a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice`, `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read`, `children::what_was_made_and_deleted_at_once_is_not_shown_by_a_cache_that_lags` |
-//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another`, `partial::who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole` |
+//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another`, `partial::who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole`, `selections::a_primary_that_leaves_the_selection_in_a_reconcile_that_writes_it_is_not_waited_for` |
 //! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read`, `selections::an_index_of_a_selection_does_not_wait_for_what_the_selection_leaves_out` |
 //! | an API that is late at the start ends the process | `health::an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile`, `health::an_api_that_is_away_for_minutes_at_the_start_is_named_by_the_readiness_and_ends_nothing`, `webhooks::refusal::*` |
 //! | what is followed in a namespace that leaves the set, and is not there yet | `namespaces::who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set` |
