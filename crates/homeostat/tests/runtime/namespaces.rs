@@ -422,3 +422,45 @@ fn an_object_without_a_namespace_looks_again_when_the_set_changes_though_nothing
         running.stop().await.unwrap();
     });
 }
+
+#[test]
+fn an_index_of_another_namespace_is_read_where_it_is_looked_after_and_nowhere_else() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        let outside = another(&cluster).await;
+        make(&cluster.client, &first, "a").await;
+        for namespace in [&second, &outside] {
+            let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
+            let mut there = secret(&format!("in-{namespace}"), "1");
+            there.type_ = Some("test.dev/lit".to_owned());
+            api.create(&PostParams::default(), &there).await.unwrap();
+        }
+        let places = [second.clone(), outside.clone()];
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let places = places.clone();
+            async move {
+                for place in &places {
+                    let lit = ("type", "test.dev/lit");
+                    let found = ctx.by_index_in::<Secret>(Some(place), lit.0, lit.1).await?;
+                    let names: Vec<String> = found.iter().map(|it| it.name_any()).collect();
+                    assert_eq!(names, [format!("in-{place}")]);
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first, &*second]);
+        let controller = Controller::new(look).fields("metadata.name=a").namespaces(&namespaces);
+        let controller = controller.index_field::<Secret>("type");
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        let records = cluster.runs(&journal, 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.starts_with("terminal") && ending.contains("no index type"), "{journal}");
+        assert!(records[0].reads.iter().any(|read| read.from == ReadFrom::Cache), "{journal}");
+        // Nothing of the primary changes when it joins.
+        namespaces.set([&*first, &*second, &*outside]);
+        let is_done = |all: &[_]| endings(all).iter().any(|ending| ending == "done");
+        cluster.until_recorded(&journal, is_done).await;
+        running.stop().await.unwrap();
+    });
+}
