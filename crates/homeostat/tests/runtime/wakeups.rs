@@ -60,6 +60,25 @@ fn a_clock_wakes_every_object_again_and_again() {
 }
 
 #[test]
+fn a_clock_wakes_none_that_the_filter_leaves_out() {
+    on_cluster(async |cluster| {
+        for name in ["a", "b"] {
+            cluster.create(&config(name, name)).await;
+        }
+        let is_a = |_: Option<&ConfigMap>, new: Option<&ConfigMap>| {
+            new.is_some_and(|config| config.name_any() == "a")
+        };
+        let clock = Source::every("clock", Duration::from_secs(2));
+        let controller = Controller::new(idle::<ConfigMap>).watches_source(clock);
+        let running = cluster.start(controller.filter(Predicate::typed(is_a))).await;
+        let records = cluster.runs(&running.journal(), 4).await;
+        let names: Vec<&str> = records.iter().map(|record| record.key.name()).collect();
+        assert_eq!(names, ["a"; 4], "{}", running.journal());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn a_map_that_fails_or_panics_is_asked_again_until_it_answers() {
     on_cluster(async |cluster| {
         cluster.create(&config("a", "1")).await;
