@@ -33,7 +33,8 @@ pub enum Trigger {
     },
     /// A conflict or a stale cache: run again from fresh state.
     Conflict,
-    /// A source outside the API.
+    /// A source outside the API, by its name; `namespaces` where those that the controller looks
+    /// after are others now.
     Source(String),
 }
 

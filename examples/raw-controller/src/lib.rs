@@ -4,6 +4,7 @@
 //! container, exactly once. This is what `homeostat::Controller` does for you, in the open.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use homeostat::cache::{Caches, Delta, Scope};
 use homeostat::k8s_openapi::api::apps::v1::Deployment;
@@ -19,6 +20,9 @@ pub const SELECTOR: &str = "example.homeostat.dev/sidecar=wanted";
 /// The name of the added container.
 pub const SIDECAR: &str = "sidecar";
 
+/// How long a stop waits for the Deployment that is being worked on: an answer may never end.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Watches Deployments and works on their keys until `stop` is done.
 ///
 /// # Errors
@@ -30,7 +34,7 @@ pub async fn run(client: kube::Client, env: Env, stop: impl Future<Output = ()>)
     let scope = Scope { labels: Some(SELECTOR.to_owned()), ..Scope::default() };
     let deployments = caches.informer(Kind::of::<Deployment>(), scope);
     // ... whose changes become keys in a queue: one entry per key, however many events.
-    let queue = Queue::new(env);
+    let queue = Queue::new(env.clone());
     let changed = queue.clone();
     deployments.on_event(move |delta: &Delta| {
         let key = delta.key().clone();
@@ -67,7 +71,9 @@ pub async fn run(client: kube::Client, env: Env, stop: impl Future<Output = ()>)
         () = stop => {
             // What is under way is finished; whatever else waits is found again at the next start.
             queue.shut_down_now();
-            work.await;
+            if env.timeout(GRACE, work).await.is_err() {
+                tracing::warn!("stopped in the middle of a Deployment");
+            }
         }
         () = &mut work => {}
     }

@@ -95,7 +95,8 @@ impl Group {
         // Told without the lock: whoever hears of it may look at what is still there.
         for member in left {
             // From here on the member's own events say nothing any more.
-            for entry in lock(&member.told).take().into_iter().flat_map(BTreeMap::into_values) {
+            let told = lock(&member.told).take();
+            for entry in told.into_iter().flat_map(BTreeMap::into_values) {
                 let change = EventKind::Deleted;
                 let gone = Delta { change, old: Some(entry), new: None, initial: false };
                 handlers.iter().for_each(|handler| tell(&self.kind, &**handler, &gone));

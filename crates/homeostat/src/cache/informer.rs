@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use homeostat_env::Env;
+use kube::core::SelectorExt;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::audience::{self, Subscription, Word, Words};
 use super::recent::Recent;
-use super::{Delta, Store, task};
+use super::{Delta, Labels, Store, selector, task};
 use crate::kind::Kind;
 use crate::metrics::SourceCounts;
 use crate::watch::driver::Source;
@@ -188,10 +189,15 @@ impl Informer {
         }
     }
 
-    /// Whether it knows only objects with certain labels or fields, and is not about a single one.
-    pub(crate) fn is_of_a_selection(&self) -> bool {
-        let Source { labels, fields, .. } = &self.handle.core.source;
-        labels.is_some() || (fields.is_some() && !self.is_of_one_object())
+    /// Whether it knows only objects with certain fields, and is not about a single one.
+    pub(crate) fn selects_by_fields(&self) -> bool {
+        self.handle.core.source.fields.is_some() && !self.is_of_one_object()
+    }
+
+    /// Whether an object with these labels is none that it knows.
+    pub(crate) fn leaves_out(&self, labels: &Labels) -> bool {
+        let own = self.handle.core.source.labels.as_deref().map(selector::parse);
+        own.is_some_and(|own| own.is_ok_and(|own| !own.matches(labels)))
     }
 
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and

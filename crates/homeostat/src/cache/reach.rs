@@ -2,11 +2,11 @@
 //!
 //! It only finds the informer that answers a question; it never waits and never asks the API.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use kube::core::{Selector, SelectorExt};
+use kube::core::Selector;
 
 use super::index::Extract;
 use super::{Caches, Delta, Entry, Group, Informer, Scope, selector};
@@ -71,13 +71,6 @@ impl KindCache {
     pub(crate) fn knows_all(&self, selector: &Selector) -> bool {
         let within = |own: &String| selector::is_within(selector, own);
         self.scope.fields.is_none() && self.scope.labels.as_ref().is_none_or(within)
-    }
-
-    /// Whether an object with these labels is none that it knows.
-    pub(crate) fn leaves_out(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
-        let own = self.scope.labels.as_deref().map(selector::parse);
-        let none = BTreeMap::new();
-        own.is_some_and(|own| own.is_ok_and(|own| !own.matches(labels.unwrap_or(&none))))
     }
 
     /// How much it knows: of two caches of a kind, reconciles read the one that knows more.

@@ -3,12 +3,14 @@
 //! Kept per key, not per kind: a list waits only for the writes of reconciles of its own key, the
 //! last reconcile's included, so that nothing is made twice because its event is still on the way.
 
+use std::sync::Arc;
+
 use kube::core::{ObjectMeta, Selector};
 use tokio::time::Instant;
 
 use super::follow::Place;
 use super::{Context, Memory, PATIENCE, Shared};
-use crate::cache::{Expect, Informer, KindCache, Wanted};
+use crate::cache::{Expect, Informer, KindCache, Labels, Wanted};
 use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kind::{AnyObject, Kind, Object};
@@ -22,7 +24,9 @@ pub(crate) struct Pending {
     pub(super) uid: String,
     /// What the cache must have seen of it.
     pub(super) until: Expect,
-    /// Whether its labels or fields keep it out of the declared cache, which then will not show it.
+    /// The labels that it left the object with, where they say which caches will show it.
+    pub(super) labels: Option<Arc<Labels>>,
+    /// Whether its fields keep it out of the declared cache, which then will not show it.
     pub(super) left_out: bool,
     /// A version that was to be seen before the object went: until then it may come yet.
     pub(super) after: Option<String>,
@@ -31,12 +35,27 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    pub(super) fn of(uid: String, until: Expect, made: Instant) -> Self {
+        Self { uid, until, labels: None, left_out: false, after: None, made }
+    }
+
+    /// It is the end of an object of which `earlier` is waited for: a cache that has yet to show the
+    /// object does not show its end.
+    pub(super) fn ends(&mut self, earlier: &Self) {
+        (self.labels, self.left_out) = (earlier.labels.clone(), earlier.left_out);
+        self.after = match &earlier.until {
+            Expect::Version(version) => Some(version.clone()),
+            _ => earlier.after.clone(),
+        };
+    }
+
     pub(super) fn is_shown_by(&self, key: &Key, cache: &Informer) -> bool {
         cache.shows(self.wanted_of(key, cache))
     }
 
     fn wanted_of<'a>(&'a self, key: &'a Key, cache: &Informer) -> Wanted<'a> {
-        let left_out = self.left_out && cache.is_of_a_selection();
+        let by_labels = self.labels.as_ref().is_some_and(|labels| cache.leaves_out(labels));
+        let left_out = by_labels || (self.left_out && cache.selects_by_fields());
         let (expect, after) = (&self.until, self.after.as_deref());
         Wanted { key, uid: &self.uid, expect, left_out, after, made: self.made }
     }
@@ -46,18 +65,17 @@ impl<K: AnyObject> Context<K> {
     /// Later reads of that object, and lists of its kind, wait until it is gone or going.
     pub(super) fn expect_end(&self, kind: &Kind, key: &Key, uid: Option<&str>, until: Expect) {
         let uid = uid.unwrap_or_default().to_owned();
-        let made = self.env().instant();
-        self.expect(kind, key, Pending { uid, until, left_out: false, after: None, made });
+        self.expect(kind, key, Pending::of(uid, until, self.env().instant()));
     }
 
     /// Later reads of that object, and lists of its kind, wait for that version of it.
     pub(super) fn expect_version(&self, kind: &Kind, key: &Key, meta: &ObjectMeta) {
         let (Some(uid), Some(revision)) = (&meta.uid, &meta.resource_version) else { return };
-        let (uid, until) = (uid.clone(), Expect::Version(revision.clone()));
-        let leaves_out = |cache: &KindCache| cache.leaves_out(meta.labels.as_ref());
-        let left_out = self.run.shared.caches.get(kind).is_some_and(leaves_out);
-        let made = self.env().instant();
-        self.expect(kind, key, Pending { uid, until, left_out, after: None, made });
+        let until = Expect::Version(revision.clone());
+        let labels = || Arc::new(meta.labels.clone().unwrap_or_default());
+        let labels = self.run.shared.selects_by_labels(kind).then(labels);
+        let write = Pending::of(uid.clone(), until, self.env().instant());
+        self.expect(kind, key, Pending { labels, ..write });
     }
 
     fn expect(&self, kind: &Kind, key: &Key, pending: Pending) {
@@ -226,6 +244,13 @@ impl Shared {
                 memory.pending.remove(place);
             }
         });
+    }
+
+    /// Whether any cache of a kind knows only the objects with certain labels.
+    fn selects_by_labels(&self, kind: &Kind) -> bool {
+        let own = Some(&self.primaries).filter(|_| *kind == self.kind);
+        let mut all = self.caches.get(kind).into_iter().chain(own);
+        all.any(|cache| cache.selection().0.is_some())
     }
 
     /// Whatever may show the object `key` to reconciles of `owner`. The cache of the primaries is one of

@@ -94,13 +94,11 @@ impl Memory {
                     if revision::is_earlier(newer, older) {
                         return;
                     }
-                }
-                // A cache that has yet to show the object does not show its end.
-                (Expect::Version(older), _) => {
-                    (new.after, new.left_out) = (Some(older.clone()), old.left_out);
+                    // Heard of once more: its fields are the same.
+                    new.left_out |= old.left_out && older == newer;
                 }
                 (_, Expect::Version(_)) => {}
-                _ => (new.after, new.left_out) = (old.after.clone(), old.left_out),
+                _ => new.ends(old),
             }
         }
         self.pending.insert(place, new);
@@ -261,14 +259,14 @@ impl Memories {
         known.then(|| self.with(key, work))
     }
 
-    /// Later reads of `key` find at least this version of an object, or that it is gone since. With
-    /// `left_out` the cache that is read will not show it.
-    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry, left_out: bool) {
+    /// Later reads of `key` find at least this version of an object, or that it is gone since.
+    pub(crate) fn heard(&self, key: &Key, kind: &Kind, entry: &Entry) {
         // What left a selection may be there all the same; its last version says when it left.
         let until = Expect::Version(entry.header.resource_version.to_string());
         let uid = entry.header.uid.to_string();
         let place = (kind.clone(), entry.header.key.clone());
-        let heard = Pending { uid, until, left_out, after: None, made: self.env.instant() };
+        let labels = Some(Arc::clone(&entry.header.labels));
+        let heard = Pending { labels, ..Pending::of(uid, until, self.env.instant()) };
         self.with(key, |memory| memory.expect(place, heard));
         // However long nobody reads, because another process leads: it is not to become more and more.
         if let Some(shared) = self.shared.get().and_then(Weak::upgrade) {

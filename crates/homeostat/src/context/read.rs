@@ -9,7 +9,7 @@ use kube::core::{PartialObjectMeta, Selector};
 use super::barrier::Part;
 use super::request::Answer;
 use super::{Context, request};
-use crate::cache::{Entry, Informer, KindCache, selector};
+use crate::cache::{Entry, Informer, KindCache, Namespaces, selector};
 use crate::error::{Error, Result};
 use crate::journal::ReadFrom;
 use crate::key::{Key, NameOrKey};
@@ -202,9 +202,11 @@ impl<K: AnyObject> Context<K> {
     /// ```
     ///
     /// # Errors
-    /// Terminal when the controller declares no such index, or looks after one other namespace alone.
-    /// [`Error::Stale`] while it is not known what a namespace holds, because it has just joined or left
-    /// those that the controller looks after, or cannot be read; otherwise as [`Self::get`].
+    /// Terminal when the controller declares no such index, or does not look after that namespace; where
+    /// that may change, it is tried again every 30 s.
+    /// [`Error::Stale`] while it is not known what a namespace holds, because it has just joined those
+    /// that the controller looks after, or cannot be read, or because the primary's own has just left
+    /// them; otherwise as [`Self::get`].
     pub async fn by_index<T: Object>(&self, index: &str, value: &str) -> Result<Vec<Arc<T>>> {
         self.by_index_in(self.run.key.namespace(), index, value).await
     }
@@ -236,10 +238,13 @@ impl<K: AnyObject> Context<K> {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let name = self.run.shared.indexes.get(&(kind.clone(), index.to_owned()));
         let (Some(caches), Some(name)) = (self.indexed_caches(kind, namespace), name) else {
-            // It may have left in the middle of this reconcile, and what is terminal would stay.
             let cache = self.run.shared.caches.get(kind).filter(|_| name.is_some());
             if cache.is_some_and(KindCache::is_each) {
-                return Err(Error::Stale(format!("no {kind} there is looked after")));
+                if self.may_be_looked_after(namespace) {
+                    return Err(Error::Stale(format!("no {kind} there is looked after")));
+                }
+                // Nobody says when it joins.
+                self.run.waits_outside.store(true, Ordering::Relaxed);
             }
             let why = format!("the controller has no index {index} of {kind} here");
             return Err(Error::terminal(why));
@@ -261,6 +266,14 @@ impl<K: AnyObject> Context<K> {
         }
         self.note_read(kind, None, ReadFrom::Cache, found.len());
         Ok(found)
+    }
+
+    /// Whether a namespace without caches may have had them a moment ago, or has them soon.
+    fn may_be_looked_after(&self, namespace: Option<&str>) -> bool {
+        let joins = |limits: &Namespaces| namespace.is_some_and(|it| limits.get().contains(it));
+        // The primary's own has left in the middle of this reconcile.
+        namespace == self.run.key.namespace()
+            || self.run.shared.namespaces.as_ref().is_some_and(joins)
     }
 
     /// The object as the API has it this moment, by its name in the primary's namespace or by its

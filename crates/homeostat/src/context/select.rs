@@ -56,8 +56,10 @@ impl<K: AnyObject> Context<K> {
     fn leave_out(&self, kind: &Kind, key: &Key, write: &Pending) {
         let place = (kind.clone(), key.clone());
         self.run.shared.memories.with_known(&self.run.key, |memory| {
-            // Unless there was another write meanwhile.
-            if let Some(known) = memory.pending.get_mut(&place).filter(|known| *known == write) {
+            // Unless there was another write meanwhile; the same one may have been heard of.
+            let is_it =
+                |known: &&mut Pending| (&known.uid, &known.until) == (&write.uid, &write.until);
+            if let Some(known) = memory.pending.get_mut(&place).filter(is_it) {
                 known.left_out = true;
             }
         });

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use super::Predicate;
 use super::ahead::Ahead;
+use super::everything::Everything;
 use super::launch::World;
 use super::lookup::Lookup;
 use super::mapper::Mapper;
@@ -39,6 +40,7 @@ pub(super) struct Declaration {
 /// The caches of a controller.
 pub(super) struct Declared {
     pub(super) primaries: KindCache,
+    pub(super) everything: Everything,
     /// Every one of them; what nobody holds stops.
     pub(super) all: Vec<KindCache>,
     /// Those that reconciles read.
@@ -73,6 +75,7 @@ impl Declaration {
         let mut tasks: Vec<BoxFuture<'static, ()>> = Vec::new();
 
         let primaries = reach.cache(&world.caches, &kind, scope);
+        let everything = Everything { primaries: primaries.clone(), filter: filter.clone() };
         let mut all = vec![(kind.clone(), primaries.clone())];
         let mut caches = BTreeMap::from([(kind.clone(), primaries.clone())]);
         let mut uncached = BTreeSet::new();
@@ -143,16 +146,22 @@ impl Declaration {
         let mut hoped_for = Vec::new();
         if let Reach::Several(namespaces) = reach {
             let related = each.into_iter().skip(usize::from(primaries.is_each())).collect();
-            let (caches, primaries) = (world.caches.clone(), primaries.clone());
-            let follows = Arc::clone(&follows);
-            let known = BTreeSet::new();
-            let mut following =
-                Following { namespaces, caches, kind, primaries, related, follows, known };
+            let mut following = Following {
+                namespaces,
+                caches: world.caches.clone(),
+                kind,
+                everything: everything.clone(),
+                related,
+                follows: Arc::clone(&follows),
+                queue: queue.clone(),
+                known: BTreeSet::new(),
+            };
             hoped_for = following.begin();
             tasks.push(following.run().boxed());
         }
         Declared {
             primaries,
+            everything,
             ahead,
             all,
             caches,

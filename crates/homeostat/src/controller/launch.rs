@@ -149,7 +149,7 @@ impl<K: AnyObject> Launch for Controller<K> {
         let declaration = Declaration {
             name: name.clone(),
             kind: kind.clone(),
-            filter: filter.clone(),
+            filter,
             background,
             scope,
             reach,
@@ -165,9 +165,8 @@ impl<K: AnyObject> Launch for Controller<K> {
         );
         let declared = declaration.realize(world, &client, &queue);
         let Declared { primaries, caches, uncached, indexes, memories, follows, .. } = declared;
-        let Declared { all, needed, hoped_for, tasks, ahead, .. } = declared;
+        let Declared { everything, all, needed, hoped_for, tasks, ahead, .. } = declared;
 
-        let everything = Everything { primaries: primaries.clone(), filter };
         let mut workers = JoinSet::new();
         for task in tasks {
             workers.spawn(world.stop.clone().run_until_cancelled_owned(task).map(drop));

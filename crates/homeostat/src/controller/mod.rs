@@ -336,8 +336,9 @@ impl<K: AnyObject> Controller<K> {
 
     /// Only these namespaces, for the primary and for every other kind that lives in namespaces. The
     /// set may change at any time: the objects of one that joins are reconciled as at a start, those
-    /// of one that leaves are let alone. A namespace that cannot be read holds up no other; but
-    /// objects without a namespace, which are shown what all of them hold, cannot be shown that.
+    /// of one that leaves are let alone. Objects without a namespace are shown what all of them hold,
+    /// and are reconciled once more after a change of the set. A namespace that cannot be read holds up
+    /// no other; but what it holds they cannot be shown.
     #[must_use]
     pub fn namespaces(mut self, namespaces: &Namespaces) -> Self {
         self.reach = Reach::Several(namespaces.clone());

@@ -20,7 +20,11 @@ use crate::kind::View;
 pub struct Predicate(Arc<dyn Fn(&Delta) -> bool + Send + Sync>);
 
 impl Predicate {
-    /// A test of your own. It runs in the cache's task: it must be quick and must not block.
+    /// A test of your own. It must be quick and must not block: it runs in the cache's task.
+    ///
+    /// It should look at the change alone and keep nothing between two of them. Whether an object
+    /// counts when all are looked at once more (by a clock, in a second term as leader) is asked again
+    /// wherever that is found out, as if the object had just been added at the start.
     pub fn new(test: impl Fn(&Delta) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(test))
     }

@@ -3,7 +3,8 @@
 //!
 //! The primaries of a namespace that joins are heard of only when everything else of that namespace
 //! is in its caches, so that no reconcile meets half a namespace. One namespace that cannot be read
-//! holds up no other.
+//! holds up no other. Primaries without a namespace are shown what all of them hold, and look again
+//! whenever they become others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +12,16 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{pending, select_all};
 
+use super::everything::Everything;
 use crate::cache::{Caches, Informer, KindCache, Namespaces, Scope};
 use crate::context::Follows;
+use crate::key::Key;
 use crate::kind::Kind;
+use crate::queue::Queue;
+use crate::trigger::Trigger;
+
+/// What wakes primaries without a namespace when the set has changed.
+const SOURCE: &str = "namespaces";
 
 /// Which namespaces.
 #[derive(Debug, Clone)]
@@ -51,9 +59,10 @@ pub(super) struct Following {
     pub(super) namespaces: Namespaces,
     pub(super) caches: Caches,
     pub(super) kind: Kind,
-    pub(super) primaries: KindCache,
+    pub(super) everything: Everything,
     pub(super) related: Vec<KindCache>,
     pub(super) follows: Arc<Follows>,
+    pub(super) queue: Queue<Key>,
     /// The namespaces that the caches follow.
     pub(super) known: BTreeSet<String>,
 }
@@ -65,13 +74,17 @@ impl Following {
         self.known.clone_from(&namespaces);
         self.related.iter().for_each(|cache| cache.follow(&namespaces));
         let related = self.related.iter().flat_map(KindCache::informers);
-        let primaries = namespaces.iter().filter(|_| self.primaries.is_each());
+        let primaries = namespaces.iter().filter(|_| self.primaries().is_each());
         related.chain(primaries.map(|namespace| self.prefetch(namespace))).collect()
+    }
+
+    fn primaries(&self) -> &KindCache {
+        &self.everything.primaries
     }
 
     /// Fills the cache of primaries, though nobody hears of them before [`Self::run`] says so.
     fn prefetch(&self, namespace: &str) -> Informer {
-        let informer = self.caches.informer(self.kind.clone(), self.primaries.scope(namespace));
+        let informer = self.caches.informer(self.kind.clone(), self.primaries().scope(namespace));
         informer.declare();
         informer.start();
         informer
@@ -85,13 +98,14 @@ impl Following {
             let wanted = news.borrow_and_update().clone();
             self.related.iter().for_each(|cache| cache.follow(&wanted));
             ready.retain(|namespace| wanted.contains(namespace));
-            self.primaries.follow(&ready);
+            self.primaries().follow(&ready);
             // What they follow there has a watch of its own from now on, or nobody tells of it.
             self.known.difference(&wanted).for_each(|namespace| self.follows.left(namespace));
+            self.look_again(&wanted);
             self.known.clone_from(&wanted);
             let unready: BTreeSet<String> = wanted.difference(&ready).cloned().collect();
             prefetched.retain(|namespace, _| unready.contains(namespace));
-            for namespace in unready.iter().filter(|_| self.primaries.is_each()) {
+            for namespace in unready.iter().filter(|_| self.primaries().is_each()) {
                 let informer = || self.prefetch(namespace);
                 prefetched.entry(namespace.clone()).or_insert_with(informer);
             }
@@ -108,6 +122,17 @@ impl Following {
                     ready.insert(namespace);
                 }
             }
+        }
+    }
+
+    /// Wakes the primaries that belong to no namespace, if the set is another one now. Whoever was
+    /// woken by a part of the change alone may have met the rest of the set as it was.
+    fn look_again(&self, wanted: &BTreeSet<String>) {
+        if self.known == *wanted || self.primaries().is_each() {
+            return;
+        }
+        for key in self.everything.keys() {
+            self.queue.add_low(key, Trigger::Source(SOURCE.to_owned()));
         }
     }
 

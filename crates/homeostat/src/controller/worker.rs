@@ -121,7 +121,10 @@ impl<K: AnyObject> Worker<K> {
                 return self.shared.env.instant();
             }
             Err(error) => {
+                let seen = self.shared.primaries.entry(key).map(|entry| entry.header.uid.clone());
+                seen.iter().for_each(|uid| self.meet(key, uid));
                 let conclusion = self.conclude(key, Err(error), None).await;
+                seen.iter().for_each(|uid| self.meet(key, uid));
                 let ended = self.shared.env.instant();
                 self.record(item, started, ended, conclusion, Default::default());
                 return ended;

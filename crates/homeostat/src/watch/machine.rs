@@ -125,7 +125,10 @@ impl Machine {
             (_, Input::Go) => self.list(dice),
             (State::Watching { .. }, Input::Undecodable(object)) if object.key.is_none() => {
                 // It may have been any object: what is there now only a list can say, and none of
-                // before.
+                // before. The watch ends here, as well as one that the server ends.
+                if self.has_lived(now) {
+                    self.failures = 0;
+                }
                 self.consistent = true;
                 let mut step = self.pause(State::ToList, object.why.clone(), dice);
                 step.changes.insert(0, Change::Skipped(object));

@@ -63,7 +63,8 @@ pub enum Input<O> {
         /// Whether it ends the initial events of a streaming list.
         initial_end: bool,
     },
-    /// Something that cannot be read; it is skipped.
+    /// Something that cannot be read: an object that can be named is skipped, and what may be any
+    /// object ends the watch or the streaming list.
     Undecodable(Unreadable),
     /// The server ended the watch in good order.
     Closed,

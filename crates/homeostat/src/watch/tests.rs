@@ -378,6 +378,19 @@ async fn failures_wait_from_under_a_second_to_half_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_has_lived_and_ends_by_a_garbled_line_is_no_failure_after_failures() {
+    let lines = vec![initial_end(10), "garbled\n".to_owned()];
+    let lives = Answer::Slow(lines, Duration::from_secs(8));
+    let failures = (0..6).map(|_| refused(500, "no"));
+    let followed =
+        Followed::new(failures.chain([lives, streamed(&[object("a", 1)], 20, &[], End::Open)]));
+    followed.reaches(20).await;
+    let asked = followed.script.asked();
+    let waited = asked[7].at - asked[6].at - 16_000;
+    assert!((400..=800).contains(&waited), "the first wait, not the seventh: {waited}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_busy_server_is_left_alone_for_as_long_as_it_says() {
     let busy = json!({ "code": 429, "message": "later", "details": { "retryAfterSeconds": 90 } });
     let followed =

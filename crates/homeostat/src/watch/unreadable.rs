@@ -144,6 +144,10 @@ async fn what_had_no_name_in_one_list_is_there_once_it_has_although_it_did_not_c
         ],
     );
     followed.reaches(40).await;
+    let asked = followed.script.asked();
+    let lists = asked.iter().filter(|asked| !asked.is_watch());
+    let since: Vec<Option<&str>> = lists.map(|list| list.get("resourceVersion")).collect();
+    assert_eq!(since, [None, None, Some("30")], "of this moment after the doubtful one");
     assert_eq!(followed.told(), ["added b 2", "added a 15", "deleted a 15"]);
 }
 
@@ -185,6 +189,21 @@ async fn a_bookmark_that_cannot_be_read_costs_the_watch_and_no_list() {
     ]);
     followed.reaches(11).await;
     assert_eq!(followed.told(), ["added a 1", "updated a 11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_of_the_initial_events_that_cannot_be_read_costs_the_stream_and_no_object() {
+    let end = json!({ "annotations": { "k8s.io/initial-events-end": "true" } });
+    let lines = [event("ADDED", &object("a", 1)), event("BOOKMARK", &json!({ "metadata": end }))];
+    let followed = Followed::new([
+        watch(lines, End::Open),
+        page(&[object("a", 1), object("b", 2)], 11, None),
+        watch([bookmark(12)], End::Open),
+    ]);
+    followed.reaches(12).await;
+    assert_eq!(followed.told(), ["added a 1", "added b 2"]);
+    let pages = &followed.script.asked()[1];
+    assert!(!pages.is_watch() && pages.at < 10_000, "without waiting for another end: {pages:?}");
 }
 
 fn names<const N: usize>(names: [&str; N]) -> Vec<String> {

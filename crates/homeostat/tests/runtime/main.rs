@@ -25,6 +25,7 @@ mod kinds;
 mod leader;
 mod lifecycle;
 mod marks;
+mod mending;
 mod namespaces;
 mod outside;
 mod panics;

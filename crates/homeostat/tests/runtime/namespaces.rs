@@ -1,6 +1,6 @@
 //! A controller that looks after several namespaces, which come and go while it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
+use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret, triggers};
 use crate::faults::{Fault, faulty, is};
 
 pub async fn another(cluster: &Cluster) -> String {
@@ -365,6 +365,102 @@ fn nothing_is_shown_of_a_kind_that_nobody_follows_any_more() {
         namespaces.set([] as [&str; 0]);
         cluster.quiet().await;
         assert!(!running.metrics().contains(shown), "{}", running.metrics());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_object_without_a_namespace_looks_again_when_the_set_changes_though_nothing_else_wakes_it() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        for namespace in [&first, &second] {
+            make(&cluster.client, namespace, "a").await;
+            with_secret(&cluster.client, namespace).await;
+        }
+        let roles: Api<ClusterRole> = Api::all(cluster.client.clone());
+        let labelled = json!({ "name": first, "labels": { "of": first } });
+        let role = object::<ClusterRole>(json!({ "metadata": labelled }));
+        roles.create(&PostParams::default(), &role).await.unwrap();
+        let told = Arc::<Mutex<BTreeSet<String>>>::default();
+        let say = told.clone();
+        let look = move |_: Arc<ClusterRole>, ctx: Context<ClusterRole>| {
+            let say = say.clone();
+            async move {
+                // Of a kind that it only reads, and of one that is not declared.
+                let configs = ctx.list::<ConfigMap>().await?;
+                let secrets = ctx.list::<Secret>().await?;
+                let named = |name: String, namespace: Option<String>, wanted: &str| {
+                    namespace
+                        .filter(|_| name == wanted)
+                        .map(|namespace| format!("{namespace} {name}"))
+                };
+                let configs =
+                    configs.iter().filter_map(|it| named(it.name_any(), it.namespace(), "a"));
+                let secrets =
+                    secrets.iter().filter_map(|it| named(it.name_any(), it.namespace(), "s"));
+                *say.lock().unwrap() = configs.chain(secrets).collect();
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first]);
+        let controller = Controller::new(look).labels(&format!("of={first}"));
+        let controller = controller.namespaces(&namespaces).reads::<ConfigMap>();
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        for (round, set) in [vec![&first], vec![&first, &second], vec![&second]].iter().enumerate()
+        {
+            namespaces.set(set.iter().map(|namespace| &***namespace));
+            let all = set.iter().flat_map(|it| [format!("{it} a"), format!("{it} s")]);
+            let all: BTreeSet<String> = all.collect();
+            cluster.until_recorded(&journal, |_| *told.lock().unwrap() == all).await;
+            cluster.quiet().await;
+            let why = journal.records().last().map(|record| triggers(record));
+            let expected = if round == 0 { "initial" } else { "source namespaces" };
+            assert_eq!(why.as_deref(), Some(expected), "{journal}");
+        }
+        roles.delete(&first, &DeleteParams::default()).await.unwrap();
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn an_index_of_another_namespace_is_read_where_it_is_looked_after_and_nowhere_else() {
+    on_cluster(async |cluster| {
+        let (first, second) = (cluster.namespace.clone(), another(&cluster).await);
+        let outside = another(&cluster).await;
+        make(&cluster.client, &first, "a").await;
+        for namespace in [&second, &outside] {
+            let api: Api<Secret> = Api::namespaced(cluster.client.clone(), namespace);
+            let mut there = secret(&format!("in-{namespace}"), "1");
+            there.type_ = Some("test.dev/lit".to_owned());
+            api.create(&PostParams::default(), &there).await.unwrap();
+        }
+        let places = [second.clone(), outside.clone()];
+        let look = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let places = places.clone();
+            async move {
+                for place in &places {
+                    let lit = ("type", "test.dev/lit");
+                    let found = ctx.by_index_in::<Secret>(Some(place), lit.0, lit.1).await?;
+                    let names: Vec<String> = found.iter().map(|it| it.name_any()).collect();
+                    assert_eq!(names, [format!("in-{place}")]);
+                }
+                Ok(Outcome::Done)
+            }
+        };
+        let namespaces = Namespaces::new([&*first, &*second]);
+        let controller = Controller::new(look).fields("metadata.name=a").namespaces(&namespaces);
+        let controller = controller.index_field::<Secret>("type");
+        let running = cluster.start_manager(cluster.manager().with(controller)).await;
+        let journal = running.journal();
+        let records = cluster.runs(&journal, 1).await;
+        let ending = &endings(&records)[0];
+        assert!(ending.starts_with("terminal") && ending.contains("no index type"), "{journal}");
+        assert!(records[0].reads.iter().any(|read| read.from == ReadFrom::Cache), "{journal}");
+        // Nothing of the primary changes when it joins.
+        namespaces.set([&*first, &*second, &*outside]);
+        let is_done = |all: &[_]| endings(all).iter().any(|ending| ending == "done");
+        cluster.until_recorded(&journal, is_done).await;
         running.stop().await.unwrap();
     });
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use homeostat::controller::{Lookup, Related};
 use homeostat::journal::{ReadFrom, Record};
 use homeostat::kube::ResourceExt;
+use homeostat::kube::api::{Patch, PatchParams};
 use homeostat::kube::core::PartialObjectMeta;
 use homeostat::{Context, Controller, Error, Key, Kind, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -336,6 +337,36 @@ fn a_second_selector_narrows_the_first() {
         let cached: Vec<usize> = informers.iter().map(|informer| informer.len()).collect();
         assert_eq!(cached, [1, 1], "of both kinds");
         assert_eq!(running.journal().total(), 1, "{}", running.journal());
+        running.stop().await.unwrap();
+    });
+}
+
+#[test]
+fn a_primary_that_leaves_the_selection_in_a_reconcile_that_writes_it_is_not_waited_for() {
+    on_cluster(async |cluster| {
+        let mut a = config("a", "1");
+        a.labels_mut().insert("of".into(), "x".into());
+        cluster.create(&a).await;
+        let api = cluster.api::<ConfigMap>();
+        let write = move |_: Arc<ConfigMap>, ctx: Context<ConfigMap>| {
+            let api = api.clone();
+            async move {
+                // By somebody else; the cache of the primaries hears of nothing that comes after.
+                let away = Patch::Merge(json!({ "metadata": { "labels": { "of": null } } }));
+                api.patch("a", &PatchParams::default(), &away).await?;
+                let patch = json!({ "data": { "value": "2" } });
+                ctx.merge_patch::<ConfigMap>(ctx.key(), &patch).await?;
+                Ok(Outcome::Done)
+            }
+        };
+        // What reconciles read selects nothing, and shows that version.
+        let controller = Controller::new(write).labels("of=x").reads::<ConfigMap>();
+        let running = cluster.start(controller).await;
+        cluster.runs(&running.journal(), 1).await;
+        cluster.env.sleep(Duration::from_secs(20)).await;
+        assert_eq!(endings(&running.journal().records()), ["done"]);
+        let line = "homeostat_stale_reads_total{controller=\"configmap\"} 0\n";
+        assert!(running.metrics().contains(line), "{}", running.metrics());
         running.stop().await.unwrap();
     });
 }

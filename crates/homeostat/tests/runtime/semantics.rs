@@ -54,7 +54,7 @@
 //! | trap | test |
 //! |---|---|
 //! | a stale cache after a write | `selections::a_cache_that_stays_behind_is_a_quick_retry_and_nothing_is_made_twice`, `children::what_a_reconcile_wrote_it_reads_so_it_never_makes_too_many`, `children::what_a_reconcile_deleted_it_does_not_read`, `children::what_was_made_and_deleted_at_once_is_not_shown_by_a_cache_that_lags` |
-//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another`, `partial::who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole` |
+//! | several caches of one kind that disagree | `selections::who_is_woken_by_one_cache_finds_the_reason_in_another`, `partial::who_is_woken_by_the_metadata_of_a_primary_reads_that_version_of_the_whole`, `selections::a_primary_that_leaves_the_selection_in_a_reconcile_that_writes_it_is_not_waited_for` |
 //! | an object outside the cache's selection is waited for | `selections::what_a_selection_leaves_out_is_not_cached_and_still_read`, `selections::an_index_of_a_selection_does_not_wait_for_what_the_selection_leaves_out` |
 //! | an API that is late at the start ends the process | `health::an_api_that_has_no_time_at_the_start_is_waited_for_and_probes_are_answered_meanwhile`, `health::an_api_that_is_away_for_minutes_at_the_start_is_named_by_the_readiness_and_ends_nothing`, `webhooks::refusal::*` |
 //! | what is followed in a namespace that leaves the set, and is not there yet | `namespaces::who_follows_what_is_not_there_yet_hears_of_it_after_its_namespace_has_left_the_set` |
@@ -62,7 +62,7 @@
 //! | a generation or label filter that hides deletions and namesakes | `predicate::a_namesake_and_a_deletion_pass_though_the_generation_is_the_same`, `predicate::a_deletion_passes_a_label_filter_that_the_object_has_left` |
 //! | a generation filter under which a status that is wiped stays so | `status::a_status_that_somebody_wipes_is_said_again_where_changes_of_it_pass`, `status::a_filter_on_the_generation_alone_does_not_hear_of_a_status_that_is_wiped` |
 //! | a filter that keeps what is remembered of a deleted object for its namesake | `sources::a_filter_that_stops_deletions_does_not_keep_the_memory_for_a_namesake` |
-//! | an object that is made anew and pays for what its namesake failed for | `wakeups::an_object_that_is_made_anew_does_not_wait_for_what_its_namesake_failed_for`, `wakeups::an_object_that_takes_the_place_of_another_in_the_middle_of_a_reconcile_has_all_its_attempts` |
+//! | an object that is made anew and pays for what its namesake failed for | `mending::an_object_that_is_made_anew_does_not_wait_for_what_its_namesake_failed_for`, `mending::an_object_that_takes_the_place_of_another_in_the_middle_of_a_reconcile_has_all_its_attempts`, `mending::an_object_that_cannot_be_decoded_pays_for_nothing_that_its_namesake_failed_for` |
 //! | filters that see one side only | `wakeups::filters_of_other_kinds_see_the_object_before_and_after`, `informer::an_object_that_leaves_the_selection_is_told_as_deleted` |
 //! | an error with a requeue time | cannot be written: `Result<Outcome, Error>` |
 //! | a terminal error that keeps its backoff; the first retry after 5 ms | `contract::a_terminal_error_waits_for_a_change_and_forgets_the_failures`, `contract::failures_back_off_from_one_second_to_five_minutes_and_success_forgets_them`, `contract::keys_that_fail_together_are_not_retried_together_unless_told_so` |
