@@ -86,8 +86,12 @@ const SHARES: [Share; 4] = [
 const EXCUSED: [(&str, &str); 0] = [];
 
 /// The tests of the other targets that run only on the embedded cluster, and why. They fail elsewhere.
-const EMBEDDED_ONLY: [(&str, &str); 7] = [
+const EMBEDDED_ONLY: [(&str, &str); 8] = [
     ("a_source_that_hears_nothing_is_not_ready_until_it_does", "it takes hours"),
+    (
+        "an_api_that_is_away_for_a_moment_leaves_the_process_ready_and_one_that_stays_away_does_not",
+        "it takes many minutes",
+    ),
     (
         "what_was_written_before_the_history_was_replaced_is_not_waited_for",
         "it takes a server that can be replaced by another",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use homeostat_env::Env;
 use kube::core::SelectorExt;
@@ -16,6 +17,10 @@ use super::{Delta, Labels, Store, selector, task};
 use crate::kind::Kind;
 use crate::metrics::SourceCounts;
 use crate::watch::driver::Source;
+
+/// Who has not been able to follow the API for so long is not ready. When it is away for a moment, it is
+/// to find its webhooks where they were, and an informer tries again within a minute.
+pub(crate) const CUT_OFF: Duration = Duration::from_secs(120);
 
 /// How a source is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,9 +288,11 @@ impl Informer {
         self.handle.core.progress.borrow().heard
     }
 
-    /// Since when it has failed without a word of a watch in between; `None` when it does not.
-    pub(crate) fn failing(&self) -> Option<Instant> {
-        self.handle.core.progress.borrow().failing
+    /// Whether it has failed from the start, or for [`CUT_OFF`] without a word of a watch in between.
+    pub(crate) fn is_cut_off(&self, now: Instant) -> bool {
+        let progress = self.handle.core.progress.borrow();
+        let since = progress.failing.filter(|_| progress.synced);
+        since.is_none_or(|since| now.saturating_duration_since(since) >= CUT_OFF)
     }
 
     /// Up to which revision the cache is complete; `None` before the first list has ended.

@@ -67,6 +67,8 @@ pub use entry::Entry;
 pub use group::Group;
 pub use header::{Header, Labels, Owner};
 pub(crate) use index::{Extract, field};
+#[cfg(test)]
+pub(crate) use informer::CUT_OFF;
 pub use informer::{Informer, SourceState};
 pub(crate) use maker::{Form, Maker};
 pub use namespaces::Namespaces;

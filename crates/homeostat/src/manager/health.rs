@@ -35,8 +35,8 @@ pub struct Check {
     pub name: String,
     /// What is wrong, in words; `None` when it is well.
     pub problem: Option<String>,
-    /// What is worth knowing and does not make it unready, as objects that cannot be read, or that
-    /// the missing definition is not this process's to install.
+    /// What is worth knowing and does not make it unready, as objects that cannot be read, an API that
+    /// is away for a moment, or that the missing definition is not this process's to install.
     pub note: Option<String>,
 }
 
@@ -177,18 +177,23 @@ impl Observer {
         // What one object refers to and nobody may read is that object's trouble, not everybody's.
         let sources = informers.filter(|informer| !informer.is_of_one_object()).map(|informer| {
             let silent = informer.heard().map(|at| now.saturating_duration_since(at));
+            let mut passing = None;
             let problem = match informer.state() {
                 SourceState::Synced => silent
                     .filter(|silent| *silent > SILENT)
                     .map(|silent| format!("nothing heard for {} s", silent.as_secs())),
                 SourceState::NotStarted => Some("not started".to_owned()),
                 SourceState::Syncing => Some("the first list is under way".to_owned()),
-                SourceState::Pending(why) => Some(why),
+                SourceState::Pending(why) if informer.is_cut_off(now) => Some(why),
+                SourceState::Pending(why) => {
+                    passing = Some(format!("not followed for the moment: {why}"));
+                    None
+                }
                 SourceState::Stopped => Some("stopped".to_owned()),
             };
             // Of a source that works there is nothing to say: somebody else looks after its definition.
             let refused = problem.as_ref().and_then(|_| self.missing.note(informer.kind()));
-            let note = refused.or_else(|| unreadable(&informer.unreadable()));
+            let note = refused.or(passing).or_else(|| unreadable(&informer.unreadable()));
             Check { name: format!("source {}", informer.words()), problem, note }
         });
         let mut checks: Vec<Check> = sources.collect();

@@ -273,8 +273,9 @@ impl Manager {
     /// host, 0.0.0.0 in a container, which is probed from outside.
     ///
     /// `/readyz` lists every source and the lease, and is 503 while a source does not follow the
-    /// API: a missing definition, a missing permission, a watch that went silent; or while the lease
-    /// cannot be reached for as long as it lasts. Until the definitions are installed it says so.
+    /// API: a missing definition, a missing permission, a watch that went silent, or one that was there
+    /// and cannot be had again for two minutes; or while the lease cannot be reached for as long as it
+    /// lasts. Until the definitions are installed it says so.
     /// `/metrics` is [`Running::metrics`] and, on Linux, what the system counts of the process: CPU
     /// time, memory, open files and when it began, under the usual names (`process_*`).
     #[must_use]

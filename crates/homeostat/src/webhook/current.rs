@@ -20,10 +20,6 @@ use crate::error::{Error, Result};
 /// The files are not looked at more often than this.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Who has not been able to follow an object for so long is not ready. When an API is away for a moment,
-/// it is to find its webhooks where they were, and an informer tries again within a minute.
-const CUT_OFF: Duration = Duration::from_secs(120);
-
 /// The certificate in use.
 pub(super) struct Current {
     origin: Origin,
@@ -171,21 +167,15 @@ impl Current {
         }
         let (problem, followed) =
             self.with(|state| (state.problem.clone(), state.followed.clone()));
+        let now = self.env.instant();
         let pending = followed.iter().filter_map(|informer| match informer.state() {
-            SourceState::Pending(why) if self.is_cut_off(informer) => {
+            SourceState::Pending(why) if informer.is_cut_off(now) => {
                 Some(format!("not followed: {why}"))
             }
             _ => None,
         });
         let problems: Vec<String> = problem.into_iter().chain(pending).collect();
         (!problems.is_empty()).then(|| problems.join(", "))
-    }
-
-    /// Whether an informer that fails has done so from the start, or for too long.
-    fn is_cut_off(&self, informer: &Informer) -> bool {
-        let since = informer.failing().filter(|_| informer.is_synced());
-        let now = self.env.instant();
-        since.is_none_or(|since| now.saturating_duration_since(since) >= CUT_OFF)
     }
 
     fn with<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use homeostat::cache::SourceState;
 use homeostat::kube::api::{Api, ApiResource, DeleteParams};
 use homeostat::kube::{CustomResource, CustomResourceExt};
 use homeostat::prometheus_client::metrics::gauge::Gauge;
@@ -48,6 +49,44 @@ fn a_missing_definition_is_said_in_words_until_it_is_there() {
         // A real cluster is there for the next run too.
         let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
         definitions.delete(Later::crd_name(), &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
+fn an_api_that_is_away_for_a_moment_leaves_the_process_ready_and_one_that_stays_away_does_not() {
+    on_cluster(async |cluster| {
+        assert!(
+            cluster.is_virtual,
+            "a watch goes on for minutes before it must be asked for again"
+        );
+        let away = Arc::new(AtomicBool::new(false));
+        let flag = away.clone();
+        let client = faulty(&cluster.client, move |request| {
+            let refused = is(request, "GET", "/configmaps") && flag.load(Ordering::SeqCst);
+            refused.then_some(Fault::Unavailable)
+        });
+        let manager = Manager::new(client, cluster.env.clone());
+        let running = manager.with(Controller::new(idle::<ConfigMap>)).start().await.unwrap();
+        let source = running.caches().informers().remove(0);
+        for _ in 0..2 {
+            away.store(true, Ordering::SeqCst);
+            source.wait_for_state(|state| matches!(state, SourceState::Pending(_))).await;
+            cluster.env.sleep(Duration::from_secs(100)).await;
+            let words = running.health().to_string();
+            assert!(
+                words.starts_with("ok source ConfigMap (not followed for the moment: "),
+                "{words}"
+            );
+            away.store(false, Ordering::SeqCst);
+            source.wait_for_state(|state| *state == SourceState::Synced).await;
+            assert_eq!(running.health().to_string(), "ok source ConfigMap\n");
+        }
+        away.store(true, Ordering::SeqCst);
+        source.wait_for_state(|state| matches!(state, SourceState::Pending(_))).await;
+        cluster.env.sleep(Duration::from_secs(121)).await;
+        let words = running.health().to_string();
+        assert!(words.starts_with("not ok source ConfigMap: "), "{words}");
+        running.stop().await.unwrap();
     });
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::super::converse::tests::of_one;
 use super::super::tests::{made, nobody};
 use super::*;
-use crate::cache::{Caches, Scope};
+use crate::cache::{CUT_OFF, Caches, Scope};
 use crate::controller::is_decided;
 use crate::kind::Kind;
 use crate::watch::script::{Answer, End, Script, bookmark, page, refused, streamed};
