@@ -55,10 +55,7 @@ fn a_missing_definition_is_said_in_words_until_it_is_there() {
 #[test]
 fn an_api_that_is_away_for_a_moment_leaves_the_process_ready_and_one_that_stays_away_does_not() {
     on_cluster(async |cluster| {
-        assert!(
-            cluster.is_virtual,
-            "a watch goes on for minutes before it must be asked for again"
-        );
+        assert!(cluster.is_virtual, "it takes minutes, which only the embedded cluster has");
         let away = Arc::new(AtomicBool::new(false));
         let flag = away.clone();
         let client = faulty(&cluster.client, move |request| {
