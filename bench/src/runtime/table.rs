@@ -8,11 +8,8 @@ use super::{Figures, IN_FLIGHT};
 use crate::process;
 use crate::table::{microseconds, milliseconds, shown};
 
-/// What many reconciles under way shall cost each.
-const SAME: &str = "as with 10";
-
 /// A figure: what it is, its unit, what shall come of it, and how to get it.
-type Row = (String, &'static str, &'static str, fn(&Figures) -> f64);
+type Row = (String, &'static str, &'static str, Box<dyn Fn(&Figures) -> f64>);
 
 pub(super) fn render(
     all: &[(&str, Figures)],
@@ -55,28 +52,28 @@ Machine: {}.
 }
 
 fn rows(pods: usize) -> Vec<Row> {
-    let row =
-        |what: &str, unit, goal, figure: fn(&Figures) -> f64| (what.to_owned(), unit, goal, figure);
-    let in_flight = |which: usize, goal, figure: fn(&Figures) -> f64| {
-        (format!("CPU per reconcile, {} in flight", IN_FLIGHT[which]), "µs", goal, figure)
+    let row = |what: &str, unit, goal, figure: fn(&Figures) -> f64| -> Row {
+        (what.to_owned(), unit, goal, Box::new(figure))
     };
-    vec![
+    let in_flight = IN_FLIGHT.iter().enumerate().map(|(which, most)| -> Row {
+        let goal = if which == 0 { "" } else { "as with 10" };
+        let figure = move |it: &Figures| microseconds(it.in_flight[which]);
+        (format!("CPU per reconcile, {most} in flight"), "µs", goal, Box::new(figure))
+    });
+    let others = vec![
         row("memory per Pod", "kB", "12× kube-rs, 5× controller-runtime", |it| {
             kilobytes(it.pod_bytes)
         }),
         row("memory per Pod, peak", "kB", "", |it| kilobytes(it.peak_pod_bytes)),
-        (format!("CPU until all {pods} are reconciled"), "s", "4×", |it| {
+        row(&format!("CPU until all {pods} are reconciled"), "s", "4×", |it| {
             it.cold_cpu.as_secs_f64()
         }),
         row("time until then", "s", "", |it| it.cold_wall.as_secs_f64()),
         row("event to reconcile, median", "ms", "", |it| milliseconds(it.median)),
         row("event to reconcile, p99", "ms", "2×", |it| milliseconds(it.p99)),
         row("CPU per event", "µs", "", |it| microseconds(it.event_cpu)),
-        in_flight(0, "", |it| microseconds(it.in_flight[0])),
-        in_flight(1, SAME, |it| microseconds(it.in_flight[1])),
-        in_flight(2, SAME, |it| microseconds(it.in_flight[2])),
-        in_flight(3, SAME, |it| microseconds(it.in_flight[3])),
-    ]
+    ];
+    others.into_iter().chain(in_flight).collect()
 }
 
 fn queue_table(text: &mut String, queues: &[Queued]) {
