@@ -1,12 +1,14 @@
 //! A kind with a generation, a status and standard conditions that every cluster serves.
 
+use homeostat::Kind;
 use homeostat::condition::Condition;
 use homeostat::kube::CustomResource;
+use homeostat::kube::api::{Api, DynamicObject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cluster::object;
+use crate::cluster::{Cluster, object};
 
 /// A loose view of a built-in kind that has a generation, a status and standard conditions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
@@ -35,4 +37,14 @@ pub fn budget(name: &str, min: i64) -> PodDisruptionBudget {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": { "name": name }, "spec": { "minAvailable": min },
     }))
+}
+
+/// One that the view does not fit, which knows numbers only, and where it is made.
+pub fn odd_budget(cluster: &Cluster) -> (Api<DynamicObject>, DynamicObject) {
+    let resource = Kind::of::<PodDisruptionBudget>().api_resource();
+    let odd = object(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": { "name": "odd" }, "spec": { "minAvailable": "50%" },
+    }));
+    (Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource), odd)
 }

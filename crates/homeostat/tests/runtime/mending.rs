@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use homeostat::kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use homeostat::kube::api::{DeleteParams, PostParams};
 use homeostat::kube::{Resource, ResourceExt};
-use homeostat::{Backoff, Context, Controller, Error, Kind, Object, Outcome};
+use homeostat::{Backoff, Context, Controller, Error, Object, Outcome};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::budget::{PodDisruptionBudget, budget};
-use crate::cluster::{Cluster, config, endings, object, on_cluster};
+use crate::budget::{PodDisruptionBudget, budget, odd_budget};
+use crate::cluster::{Cluster, config, endings, on_cluster};
 
 /// A key that fails, and whose labels change until nobody is in a hurry any more; then something is
 /// done about it.
@@ -122,14 +122,7 @@ fn an_object_that_takes_the_place_of_another_in_the_middle_of_a_reconcile_has_al
 #[test]
 fn an_object_that_cannot_be_decoded_pays_for_nothing_that_its_namesake_failed_for() {
     on_cluster(async |cluster| {
-        // The type of this test knows numbers only.
-        let resource = Kind::of::<PodDisruptionBudget>().api_resource();
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
-        let odd = object(json!({
-            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-            "metadata": { "name": "odd" }, "spec": { "minAvailable": "50%" },
-        }));
+        let (api, odd) = odd_budget(&cluster);
         let first = api.create(&PostParams::default(), &odd).await.unwrap();
         let gate = Arc::new(Semaphore::new(0));
         let goes_on = Arc::clone(&gate);

@@ -5,15 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use homeostat::kube::ResourceExt;
-use homeostat::kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
-use homeostat::{
-    Backoff, Context, Controller, Error, EventType, Key, Kind, Manager, Outcome, Result,
-};
+use homeostat::kube::api::{DeleteParams, ListParams, PostParams};
+use homeostat::{Backoff, Context, Controller, Error, EventType, Key, Manager, Outcome, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
 
-use crate::budget::PodDisruptionBudget;
+use crate::budget::{PodDisruptionBudget, odd_budget};
 use crate::children::mirror;
 use crate::cluster::{Cluster, config, endings, idle, object, on_cluster, secret};
 use crate::faults::{Fault, faulty, is};
@@ -146,14 +144,7 @@ fn a_series_of_events_goes_on_after_its_event_was_deleted() {
 #[test]
 fn a_primary_that_does_not_fit_its_type_is_reported_once() {
     on_cluster(async |cluster| {
-        // The type of this test knows numbers only.
-        let resource = Kind::of::<PodDisruptionBudget>().api_resource();
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
-        let odd = object(json!({
-            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-            "metadata": { "name": "odd" }, "spec": { "minAvailable": "50%" },
-        }));
+        let (api, odd) = odd_budget(&cluster);
         api.create(&PostParams::default(), &odd).await.unwrap();
         let running = cluster.start(Controller::new(idle::<PodDisruptionBudget>)).await;
         let journal = running.journal();
