@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homeostat_env::Env;
-use kube::core::SelectorExt;
+use kube::core::{Selector, SelectorExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,8 @@ pub struct Informer {
 /// What the task and the handles share.
 pub(crate) struct Core {
     pub(crate) source: Source,
+    /// The labels of the source; `None` as well for what no server understands either.
+    selector: Option<Selector>,
     pub(crate) store: RwLock<Store>,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) counts: SourceCounts,
@@ -96,9 +98,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn fails(&mut self, why: String, now: Instant) {
-        self.state = SourceState::Pending(why);
-        self.failing.get_or_insert(now);
+    /// The source is now in that state; whether it was in another one.
+    pub(super) fn turn(&mut self, state: SourceState, now: Instant) -> bool {
+        if matches!(state, SourceState::Pending(_)) {
+            self.failing.get_or_insert(now);
+        }
+        let is_another = self.state != state;
+        self.state = state;
+        is_another
     }
 }
 
@@ -136,8 +143,10 @@ impl Handle {
             replaced: None,
         };
         let (progress, _) = watch::channel(progress);
+        let selector = source.labels.as_deref().and_then(|labels| selector::parse(labels).ok());
+        let store = RwLock::default();
         Self {
-            core: Arc::new(Core { source, store: RwLock::default(), progress, counts }),
+            core: Arc::new(Core { source, selector, store, progress, counts }),
             client,
             env,
             started: AtomicBool::new(false),
@@ -201,8 +210,7 @@ impl Informer {
 
     /// Whether an object with these labels is none that it knows.
     pub(crate) fn leaves_out(&self, labels: &Labels) -> bool {
-        let own = self.handle.core.source.labels.as_deref().map(selector::parse);
-        own.is_some_and(|own| own.is_ok_and(|own| !own.matches(labels)))
+        self.handle.core.selector.as_ref().is_some_and(|own| !own.matches(labels))
     }
 
     /// Calls `handler` for every change, in order, in the informer's task: it must be quick and

@@ -190,7 +190,7 @@ impl Store {
     }
 
     /// Whether a list has begun and not ended.
-    pub fn is_listing(&self) -> bool {
+    pub(super) fn is_listing(&self) -> bool {
         self.listing.is_some()
     }
 

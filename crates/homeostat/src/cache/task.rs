@@ -47,7 +47,9 @@ pub(crate) async fn run(
         tracing::error!(%kind, said, "an informer panicked");
         core.counts.failures.inc();
         let why = format!("{kind}: its informer panicked: {said}");
-        core.progress.send_modify(|progress| progress.fails(why, env.instant()));
+        core.progress.send_modify(|progress| {
+            progress.turn(SourceState::Pending(why), env.instant());
+        });
         let pause = env.sleep(AGAIN.delay(failures, env.random_unit()));
         if stop.run_until_cancelled(pause).await.is_none() {
             break;
@@ -81,14 +83,19 @@ impl Core {
     fn take(&self, change: Change<Entry>, audience: &Audience, now: Instant) {
         // A watch that was opened has said nothing yet: whoever took it may have lost its server.
         let heard = !matches!(change, Change::Pending(_) | Change::Watching);
-        let was_synced = self.progress.borrow().synced;
+        let (was_synced, was_failing) = {
+            let progress = self.progress.borrow();
+            (progress.synced, progress.failing.is_some())
+        };
         let mut state = None;
         let mut synced = was_synced;
         let replaces = matches!(change, Change::Restart { new_history: true });
         let completes = matches!(change, Change::Synced(_));
-        // Where no watch works, lists may.
-        let lists =
-            completes || matches!(change, Change::Restart { .. }) || self.read(Store::is_listing);
+        // Where no watch works, lists may. Looked at only in trouble: all changes come by here.
+        let lists = || {
+            completes || matches!(change, Change::Restart { .. }) || self.read(Store::is_listing)
+        };
+        let recovers = was_failing && heard && !lists();
         let mut deltas = match change {
             Change::Applied(entry) => self.write(|store| {
                 let revision = entry.header.resource_version.clone();
@@ -150,11 +157,8 @@ impl Core {
             if heard {
                 progress.heard = Some(now);
             }
-            if heard && !lists {
+            if recovers {
                 progress.failing = None;
-            }
-            if matches!(state, Some(SourceState::Pending(_))) {
-                progress.failing.get_or_insert(now);
             }
             if replaces {
                 progress.replacing = Some(now);
@@ -163,9 +167,7 @@ impl Core {
                 progress.replaced = progress.replacing.take().or(progress.replaced);
             }
             let state = state.filter(|_| progress.state != SourceState::Stopped);
-            let turned = state.is_some_and(|state| {
-                std::mem::replace(&mut progress.state, state.clone()) != state
-            });
+            let turned = state.is_some_and(|state| progress.turn(state, now));
             let first = std::mem::replace(&mut progress.synced, synced) != synced;
             // Within the first list there is nothing to wait for but its end.
             turned || first || synced

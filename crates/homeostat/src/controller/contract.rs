@@ -95,8 +95,8 @@ impl<K: AnyObject> Worker<K> {
             let next = self.first_of([again, unmarked]);
             return Conclusion { ending: Ending::Terminal(text), next };
         }
-        self.shared.memories.with(key, |memory| memory.conflicts = 0);
         let failures = self.shared.memories.with(key, |memory| {
+            memory.conflicts = 0;
             memory.failures = memory.failures.saturating_add(1);
             memory.failures
         });

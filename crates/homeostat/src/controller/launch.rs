@@ -107,8 +107,8 @@ pub(crate) struct Follower {
 impl Follower {
     /// Works: on everything, if another process may have led since it last did.
     pub(crate) fn lead(&self, again: bool) {
-        for key in again.then(|| self.everything.keys()).into_iter().flatten() {
-            self.queue.add_low(key, Trigger::Initial);
+        if again {
+            self.everything.wake(&self.queue, &Trigger::Initial);
         }
         self.queue.resume();
     }

@@ -129,9 +129,7 @@ impl Source {
             Words::Every(Duration::ZERO) => {}
             Words::Every(period) => loop {
                 env.sleep(period).await;
-                for key in everything.keys() {
-                    queue.add_low(key, trigger());
-                }
+                everything.wake(&queue, &trigger());
             },
         }
     }

@@ -131,9 +131,7 @@ impl Following {
         if self.known == *wanted || self.primaries().is_each() {
             return;
         }
-        for key in self.everything.keys() {
-            self.queue.add_low(key, Trigger::Source(SOURCE.to_owned()));
-        }
+        self.everything.wake(&self.queue, &Trigger::Source(SOURCE.to_owned()));
     }
 
     /// Ends when everything but the primaries of `namespace` is in the caches.

@@ -81,6 +81,19 @@ fn unreadable(keys: &[Key]) -> Option<String> {
     (!keys.is_empty()).then(|| format!("what is cached is old, it cannot be read: {named}{more}"))
 }
 
+/// What is wrong with a source in that state that has said nothing for so long.
+fn problem_of(state: SourceState, silent: Option<Duration>) -> Option<String> {
+    match state {
+        SourceState::Synced => silent
+            .filter(|silent| *silent > SILENT)
+            .map(|silent| format!("nothing heard for {} s", silent.as_secs())),
+        SourceState::NotStarted => Some("not started".to_owned()),
+        SourceState::Syncing => Some("the first list is under way".to_owned()),
+        SourceState::Pending(why) => Some(why),
+        SourceState::Stopped => Some("stopped".to_owned()),
+    }
+}
+
 /// A question of the user's about readiness.
 #[derive(Clone)]
 pub(super) struct Probe {
@@ -177,19 +190,11 @@ impl Observer {
         // What one object refers to and nobody may read is that object's trouble, not everybody's.
         let sources = informers.filter(|informer| !informer.is_of_one_object()).map(|informer| {
             let silent = informer.heard().map(|at| now.saturating_duration_since(at));
-            let mut passing = None;
-            let problem = match informer.state() {
-                SourceState::Synced => silent
-                    .filter(|silent| *silent > SILENT)
-                    .map(|silent| format!("nothing heard for {} s", silent.as_secs())),
-                SourceState::NotStarted => Some("not started".to_owned()),
-                SourceState::Syncing => Some("the first list is under way".to_owned()),
-                SourceState::Pending(why) if informer.is_cut_off(now) => Some(why),
-                SourceState::Pending(why) => {
-                    passing = Some(format!("not followed for the moment: {why}"));
-                    None
+            let (problem, passing) = match informer.state() {
+                SourceState::Pending(why) if !informer.is_cut_off(now) => {
+                    (None, Some(format!("not followed for the moment: {why}")))
                 }
-                SourceState::Stopped => Some("stopped".to_owned()),
+                state => (problem_of(state, silent), None),
             };
             // Of a source that works there is nothing to say: somebody else looks after its definition.
             let refused = problem.as_ref().and_then(|_| self.missing.note(informer.kind()));
